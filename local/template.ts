@@ -1,0 +1,122 @@
+/**
+ * What is deployed, as CloudFormation would get it. The local tables and queue are made from it, so they can't drift from what
+ * `serverless.yml` says. Packaging takes seconds, so the result is kept until a file that it depends on changes.
+ */
+import { execFile } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { z } from 'zod';
+
+const run = promisify(execFile);
+
+const keySchema = z.array(z.object({ AttributeName: z.string(), KeyType: z.enum(['HASH', 'RANGE']) }));
+
+const tableSchema = z.object({
+  AttributeDefinitions: z.array(z.object({ AttributeName: z.string(), AttributeType: z.enum(['S', 'N', 'B']) })),
+  KeySchema: keySchema,
+  GlobalSecondaryIndexes: z
+    .array(
+      z.object({
+        IndexName: z.string(),
+        KeySchema: keySchema,
+        Projection: z.object({
+          ProjectionType: z.enum(['ALL', 'KEYS_ONLY', 'INCLUDE']),
+          NonKeyAttributes: z.array(z.string()).optional(),
+        }),
+      }),
+    )
+    .optional(),
+});
+
+const queueSchema = z.object({
+  VisibilityTimeout: z.number().optional(),
+  MessageRetentionPeriod: z.number().optional(),
+  ReceiveMessageWaitTimeSeconds: z.number().optional(),
+  DelaySeconds: z.number().optional(),
+  RedrivePolicy: z.object({ maxReceiveCount: z.number() }).optional(),
+});
+
+const templateSchema = z.object({
+  Resources: z.object({
+    ConnectionsTable: z.object({ Properties: tableSchema }),
+    WorkersTable: z.object({ Properties: tableSchema }),
+    MessagesTable: z.object({ Properties: tableSchema }),
+    WakeUpQueue: z.object({ Properties: queueSchema }),
+    WakeUpDeadLetterQueue: z.object({ Properties: queueSchema.optional() }),
+  }),
+});
+
+export type TableProperties = z.infer<typeof tableSchema>;
+export type QueueProperties = z.infer<typeof queueSchema>;
+
+export interface Template {
+  connectionsTable: TableProperties;
+  workersTable: TableProperties;
+  messagesTable: TableProperties;
+  wakeUpQueue: QueueProperties;
+  deadLetterQueue: QueueProperties;
+}
+
+/**
+ * Packages the service for stage `local` and reads the compiled template.
+ * @param root the folder with `serverless.yml`
+ * @param env what `serverless` shall see of the environment
+ */
+export async function compileTemplate(root: string, env: Record<string, string>): Promise<Template> {
+  const cacheFile = join(root, '.local', 'templates', `${await fingerprint(root)}.json`);
+  const cached = await readIfThere(cacheFile);
+  if (cached !== null) return readTemplate(cached);
+  // A package folder of its own: several local systems, or a deployment, may be packaging at the same time.
+  const packageDir = join('.local', 'package', String(process.pid));
+  try {
+    await run(process.execPath, [serverlessBin(root), 'package', '--stage', 'local', '--package', packageDir], {
+      cwd: root,
+      env,
+    });
+    const text = await readFile(join(root, packageDir, 'cloudformation-template-update-stack.json'), 'utf8');
+    const template = readTemplate(text);
+    await mkdir(join(root, '.local', 'templates'), { recursive: true });
+    await writeFile(`${cacheFile}.${process.pid}`, text);
+    await rename(`${cacheFile}.${process.pid}`, cacheFile);
+    return template;
+  } finally {
+    await rm(join(root, packageDir), { recursive: true, force: true });
+  }
+}
+
+export function readTemplate(text: string): Template {
+  const { Resources: resources } = templateSchema.parse(JSON.parse(text));
+  return {
+    connectionsTable: resources.ConnectionsTable.Properties,
+    workersTable: resources.WorkersTable.Properties,
+    messagesTable: resources.MessagesTable.Properties,
+    wakeUpQueue: resources.WakeUpQueue.Properties,
+    deadLetterQueue: resources.WakeUpDeadLetterQueue.Properties ?? {},
+  };
+}
+
+export function serverlessBin(root: string): string {
+  return join(root, 'node_modules', 'serverless', 'bin', 'serverless.js');
+}
+
+/** The template depends on serverless.yml, on what deploy/ adds to it, and on the versions of the packages. */
+async function fingerprint(root: string): Promise<string> {
+  const deployed = await readdir(join(root, 'deploy'), { recursive: true, withFileTypes: true });
+  const files = deployed.filter((entry) => entry.isFile()).map((entry) => join(entry.parentPath, entry.name));
+  const hash = createHash('sha256');
+  for (const file of ['serverless.yml', 'package-lock.json'].map((name) => join(root, name)).concat(files.sort())) {
+    hash.update(await readFile(file)).update('\0');
+  }
+  return hash.digest('hex').slice(0, 16);
+}
+
+async function readIfThere(file: string): Promise<string | null> {
+  try {
+    return await readFile(file, 'utf8');
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null;
+    throw error;
+  }
+}
