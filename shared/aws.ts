@@ -1,0 +1,30 @@
+import { CloudWatchClient } from '@aws-sdk/client-cloudwatch';
+import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
+import { SQSClient } from '@aws-sdk/client-sqs';
+import { NodeHttpHandler } from '@smithy/node-http-handler';
+
+/**
+ * Built in entry points only, and passed in from there. Region, credentials and endpoints come from the SDK's own
+ * variables (`AWS_REGION`, `AWS_ENDPOINT_URL_DYNAMODB`, …).
+ *
+ * The SDK retries nothing here. Its retry would send a write again behind the back of the code that has to know whether
+ * it still owns what it writes to: a worker frozen in the middle of a request would send it once more on waking.
+ */
+export function awsClients({ requestTimeoutMs, maxSockets }: { requestTimeoutMs: number; maxSockets: number }) {
+  const options = () => ({
+    maxAttempts: 1,
+    requestHandler: new NodeHttpHandler({
+      connectionTimeout: Math.min(1000, requestTimeoutMs),
+      requestTimeout: requestTimeoutMs,
+      throwOnRequestTimeout: true,
+      httpAgent: { keepAlive: true, maxSockets },
+      httpsAgent: { keepAlive: true, maxSockets },
+    }),
+  });
+  return {
+    dynamodb: new DynamoDBClient(options()),
+    sqs: new SQSClient(options()),
+    /** Nothing depends on an answer here, and what isn't answered is published again. */
+    cloudwatch: new CloudWatchClient({ maxAttempts: 2 }),
+  };
+}

@@ -1,0 +1,99 @@
+import { type CloudWatchClient, PutMetricDataCommand, type StandardUnit } from '@aws-sdk/client-cloudwatch';
+import type { Clock } from './clock.ts';
+import { describe } from './errors.ts';
+import type { Log } from './log.ts';
+
+export const namespace = 'holdfast';
+
+/** Every metric that holdfast publishes, with its unit. Alarms and scaling in serverless.yml go by these names. */
+const units = {
+  ActiveConnections: 'Count',
+  ClaimsWon: 'Count',
+  ClaimsLost: 'Count',
+  ClaimsUnanswered: 'Count',
+  RenewalsUnanswered: 'Count',
+  LeasesLost: 'Count',
+  LeasesExpired: 'Count',
+  Redials: 'Count',
+  ConnectionsFailed: 'Count',
+  ConnectionsHandedOver: 'Count',
+  MessagesStored: 'Count',
+  MessagesRepeated: 'Count',
+  MessagesUnnumbered: 'Count',
+  MessagesDiscarded: 'Count',
+  SinkRetries: 'Count',
+  SocketsPaused: 'Count',
+  QueueFaults: 'Count',
+  StoreFaults: 'Count',
+  BadWakeUps: 'Count',
+  Sweeps: 'Count',
+  Orphans: 'Count',
+  OldestOrphanAgeSeconds: 'Seconds',
+  WakeUpsSent: 'Count',
+  ReconcileErrors: 'Count',
+} as const satisfies Record<string, StandardUnit>;
+
+export type MetricName = keyof typeof units;
+
+export type Metrics = {
+  /** Adds to a counter; what has been added since the last publication is published as one value. */
+  count(name: MetricName, by?: number): void;
+  /** Sets what is published until it is set again. */
+  gauge(name: MetricName, value: number): void;
+  /** Never throws: what couldn't be published is kept and goes with the next one. */
+  publish(): Promise<void>;
+};
+
+export type MetricsTarget = (data: { name: MetricName; value: number }[]) => Promise<void>;
+
+/** @param service the one dimension, so that several fleets in one account don't mix */
+export function toCloudWatch(client: CloudWatchClient, service: string): MetricsTarget {
+  return async (data) => {
+    await client.send(
+      new PutMetricDataCommand({
+        Namespace: namespace,
+        MetricData: data.map(({ name, value }) => ({
+          MetricName: name,
+          Value: value,
+          Unit: units[name],
+          Dimensions: [{ Name: 'Service', Value: service }],
+        })),
+      }),
+    );
+  };
+}
+
+/** For a machine without CloudWatch: the same figures as one log line. */
+export function toLog(log: Log): MetricsTarget {
+  return async (data) => log.info('metrics.published', Object.fromEntries(data.map(({ name, value }) => [name, value])));
+}
+
+export function createMetrics(target: MetricsTarget, log: Log): Metrics {
+  const counters = new Map<MetricName, number>();
+  const gauges = new Map<MetricName, number>();
+  const add = (name: MetricName, by: number) => counters.set(name, (counters.get(name) ?? 0) + by);
+  return {
+    count: (name, by = 1) => void add(name, by),
+    gauge: (name, value) => void gauges.set(name, value),
+    async publish() {
+      const counted = [...counters];
+      const data = [...counted, ...gauges].map(([name, value]) => ({ name, value }));
+      if (data.length === 0) return;
+      counters.clear();
+      try {
+        await target(data);
+      } catch (fault) {
+        for (const [name, value] of counted) add(name, value);
+        log.warn('metrics.unpublished', { fault: describe(fault) });
+      }
+    },
+  };
+}
+
+/** Publishes until the signal aborts, and once more at the end. */
+export async function publishEvery(metrics: Metrics, everyMs: number, clock: Clock, signal: AbortSignal): Promise<void> {
+  while (!signal.aborted) {
+    await clock.sleep(everyMs, signal);
+    await metrics.publish();
+  }
+}

@@ -1,0 +1,72 @@
+import {
+  DeleteMessageBatchCommand,
+  GetQueueAttributesCommand,
+  ReceiveMessageCommand,
+  type SQSClient,
+  SendMessageBatchCommand,
+} from '@aws-sdk/client-sqs';
+import { createBatcher } from './batcher.ts';
+import type { Clock } from './clock.ts';
+import { decodeWakeUp, encodeWakeUp, type WakeUp } from './wakeup.ts';
+
+/** SQS takes and gives ten messages a request at most. */
+export const queueBatch = 10;
+const longPollSeconds = 10;
+const lingerMs = 5;
+
+export type Received = {
+  /** undefined: the message is no wake-up. Left alone, it ends in the dead-letter queue, where someone can look at it. */
+  wakeUp: WakeUp | undefined;
+  /** Acknowledges: the queue forgets the message. Not called: the queue offers it again after its visibility timeout. */
+  done(): Promise<void>;
+};
+
+export type Queue = {
+  send(wakeUp: WakeUp): Promise<void>;
+  /** Waits up to ten seconds for something to arrive. @param most how many messages to take, 1 to 10 */
+  receive(most: number, signal: AbortSignal): Promise<Received[]>;
+  /** About how many wake-ups wait to be taken. SQS counts approximately. */
+  depth(): Promise<number>;
+};
+
+export function sqsQueue(sqs: SQSClient, queueUrl: string, clock: Clock): Queue {
+  const batching = { clock, size: queueBatch, lingerMs };
+
+  const send = createBatcher<WakeUp>(batching, async (wakeUps) => {
+    const Entries = wakeUps.map((wakeUp, index) => ({ Id: String(index), MessageBody: encodeWakeUp(wakeUp) }));
+    return faultsOf(await sqs.send(new SendMessageBatchCommand({ QueueUrl: queueUrl, Entries })));
+  });
+
+  const remove = createBatcher<string>(batching, async (handles) => {
+    const Entries = handles.map((ReceiptHandle, index) => ({ Id: String(index), ReceiptHandle }));
+    return faultsOf(await sqs.send(new DeleteMessageBatchCommand({ QueueUrl: queueUrl, Entries })));
+  });
+
+  return {
+    send,
+    async receive(most, signal) {
+      const answer = await sqs.send(
+        new ReceiveMessageCommand({
+          QueueUrl: queueUrl,
+          MaxNumberOfMessages: Math.min(most, queueBatch),
+          WaitTimeSeconds: longPollSeconds,
+        }),
+        { abortSignal: signal, requestTimeout: longPollSeconds * 1000 + 5000 },
+      );
+      return (answer.Messages ?? []).map((message) => ({
+        wakeUp: decodeWakeUp(message.Body ?? ''),
+        done: () => remove(message.ReceiptHandle ?? ''),
+      }));
+    },
+    async depth() {
+      const answer = await sqs.send(
+        new GetQueueAttributesCommand({ QueueUrl: queueUrl, AttributeNames: ['ApproximateNumberOfMessages'] }),
+      );
+      return Number(answer.Attributes?.['ApproximateNumberOfMessages'] ?? 0);
+    },
+  };
+}
+
+function faultsOf(answer: { Failed?: { Id?: string | undefined; Code?: string | undefined }[] | undefined }): Map<number, Error> {
+  return new Map((answer.Failed ?? []).map(({ Id, Code }) => [Number(Id), new Error(`refused by the queue: ${Code}`)]));
+}

@@ -1,0 +1,93 @@
+import { BatchWriteItemCommand, type DynamoDBClient, QueryCommand } from '@aws-sdk/client-dynamodb';
+import { unmarshall } from '@aws-sdk/util-dynamodb';
+import { z } from 'zod';
+import type { StoredKey } from '../sequence.ts';
+import type { Item } from './item.ts';
+
+/** BatchWriteItem takes no more. */
+export const batchSize = 25;
+
+/** One item of the messages table: a whole frame, or a part of one that didn't fit. */
+export type Message = {
+  pk: string;
+  sk: string;
+  prev: string | undefined;
+  /** Text as it came; base64 when `binary`. */
+  data: string;
+  binary: boolean;
+  part: number;
+  parts: number;
+  timestampMs: number;
+  workerId: string;
+  epoch: number;
+};
+
+export type MessagesTable = ReturnType<typeof messagesTable>;
+
+export function messagesTable(db: DynamoDBClient, table: string, options: { ttlMs: number }) {
+  return {
+    /**
+     * Stores messages, each of them or not: a batch is no transaction. Writing one again is harmless.
+     * @returns those that DynamoDB left out; throws when it didn't answer, and then nothing is known of any
+     */
+    async store(messages: Message[], signal: AbortSignal): Promise<Message[]> {
+      const requests = messages.map((message) => ({ PutRequest: { Item: toItem(message, options.ttlMs) } }));
+      const answer = await db.send(new BatchWriteItemCommand({ RequestItems: { [table]: requests } }), {
+        abortSignal: signal,
+      });
+      const left = answer.UnprocessedItems?.[table];
+      if (!left || left.length === 0) return [];
+      const keys = new Set(left.map((request) => keyOf(request.PutRequest?.Item)));
+      return messages.filter((message) => keys.has(`${message.pk}\n${message.sk}`));
+    },
+
+    /** The newest keys of a connection, oldest first, from what the source numbers. @param most how many */
+    async newestNumbered(pk: string, most: number): Promise<StoredKey[]> {
+      const answer = await db.send(
+        new QueryCommand({
+          TableName: table,
+          KeyConditionExpression: 'pk = :pk',
+          ProjectionExpression: 'sk, prev_sk, part, parts',
+          ExpressionAttributeValues: { ':pk': { S: pk } },
+          ScanIndexForward: false,
+          ConsistentRead: true,
+          Limit: most,
+        }),
+      );
+      const rows = (answer.Items ?? []).map((item) => storedRow.parse(unmarshall(item)));
+      return rows
+        .reverse()
+        .filter((row) => /^\d{20}(#|$)/.test(row.sk))
+        .map((row) => ({ sk: row.sk, prev: row.prev_sk, more: row.part < row.parts - 1 }));
+    },
+  };
+}
+
+const storedRow = z.object({
+  sk: z.string(),
+  prev_sk: z.string().optional(),
+  part: z.number().default(0),
+  parts: z.number().default(1),
+});
+
+/** Written out by hand, without a marshaller: this runs for every message. */
+function toItem(message: Message, ttlMs: number): Item {
+  const item: Item = {
+    pk: { S: message.pk },
+    sk: { S: message.sk },
+    message_data: { S: message.data },
+    timestamp_ms: { N: String(message.timestampMs) },
+    worker_id: { S: message.workerId },
+    lease_epoch: { N: String(message.epoch) },
+    expires_at: { N: String(Math.ceil((message.timestampMs + ttlMs) / 1000)) },
+  };
+  if (message.prev !== undefined) item['prev_sk'] = { S: message.prev };
+  if (message.binary) item['encoding'] = { S: 'base64' };
+  if (message.parts > 1) {
+    item['part'] = { N: String(message.part) };
+    item['parts'] = { N: String(message.parts) };
+  }
+  return item;
+}
+
+const keyOf = (item: Item | undefined): string => `${item?.['pk']?.S}\n${item?.['sk']?.S}`;

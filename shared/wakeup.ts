@@ -1,0 +1,23 @@
+import { z } from 'zod';
+
+/**
+ * "Look at this connection." Only a hint: duplicates, losses and disorder are harmless, and it says nothing about the
+ * connection that could be out of date.
+ */
+export const wakeUpSchema = z.object({ pk: z.string().startsWith('CONN#') });
+
+export type WakeUp = z.infer<typeof wakeUpSchema>;
+
+export function encodeWakeUp(wakeUp: WakeUp): string {
+  return JSON.stringify({ pk: wakeUp.pk });
+}
+
+/** @returns undefined when the text isn't a wake-up */
+export function decodeWakeUp(text: string): WakeUp | undefined {
+  try {
+    return wakeUpSchema.safeParse(JSON.parse(text)).data;
+  } catch (fault) {
+    if (fault instanceof SyntaxError) return undefined;
+    throw fault;
+  }
+}

@@ -1,0 +1,47 @@
+import { z } from 'zod';
+import { type Seq, toSeq } from '../shared/sequence.ts';
+import type { SourceProfile } from '../shared/source.ts';
+import { closeVerdict, refusalVerdict, verdictParameters } from './verdicts.ts';
+
+export const positionPlaceholder = '{last_seq}';
+
+/** JSON frames with a number in `seq`; `{last_seq}` in the URL becomes the last number that we have, 0 at first. */
+export const numbered: SourceProfile = {
+  name: 'numbered',
+  parameters: verdictParameters,
+  resumes: true,
+  problemWith: () => undefined,
+  url: (wsUrl, position) => wsUrl.replaceAll(positionPlaceholder, position ?? '0'),
+  seqOf,
+  onClose: closeVerdict,
+  onRefused: refusalVerdict,
+};
+
+const numberedFrame = z.object({ seq: z.union([z.string(), z.number()]) });
+
+function seqOf(frame: Buffer): Seq | undefined {
+  const text = frame.toString('utf8');
+  const seq = numberedFrame.safeParse(parse(text)).data?.seq;
+  if (typeof seq === 'number' && !Number.isSafeInteger(seq)) return exactSeq(text);
+  return toSeq(seq);
+}
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch (fault) {
+    if (fault instanceof SyntaxError) return undefined;
+    throw fault;
+  }
+}
+
+/** A number over 2^53 has lost its last digits in `JSON.parse`; the reviver is shown the digits as they came. */
+function exactSeq(text: string): Seq | undefined {
+  let exact: Seq | undefined;
+  const keepDigits = (key: string, value: unknown, context: { source?: string }) => {
+    if (key === 'seq') exact = toSeq(context.source);
+    return value;
+  };
+  JSON.parse(text, keepDigits as (key: string, value: unknown) => unknown);
+  return exact;
+}
