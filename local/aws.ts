@@ -94,10 +94,12 @@ export async function createNamespace(
     await dynamodb.send(new CreateTableCommand(tableInput(tables.workers, template.workersTable)));
     await dynamodb.send(new CreateTableCommand(tableInput(tables.messages, template.messagesTable)));
     const dead = `${namespace}-wake-up-dead-letters`;
-    const deadLetterQueueUrl = await createQueue(sqs, dead, queueAttributes(template.deadLetterQueue, null));
+    const deadLetter = await createQueue(sqs, dead, queueAttributes(template.deadLetterQueue, null));
     const deadArn = `arn:aws:sqs:${LOCAL_REGION}:000000000000:${dead}`;
-    const queueUrl = await createQueue(sqs, `${namespace}-wake-up`, queueAttributes(template.wakeUpQueue, deadArn));
-    return { tables, queueUrl, deadLetterQueueUrl };
+    const wakeUp = await createQueue(sqs, `${namespace}-wake-up`, queueAttributes(template.wakeUpQueue, deadArn));
+    // The name in a queue's URL (`sqs.<region>.localhost`) doesn't resolve on every machine.
+    const onThisMachine = (url: string): string => new URL(new URL(url).pathname, servers.sqsUrl).href;
+    return { tables, queueUrl: onThisMachine(wakeUp), deadLetterQueueUrl: onThisMachine(deadLetter) };
   } finally {
     dynamodb.destroy();
     sqs.destroy();

@@ -31,11 +31,11 @@ const tableSchema = z.object({
 });
 
 const queueSchema = z.object({
-  VisibilityTimeout: z.number().optional(),
-  MessageRetentionPeriod: z.number().optional(),
-  ReceiveMessageWaitTimeSeconds: z.number().optional(),
-  DelaySeconds: z.number().optional(),
-  RedrivePolicy: z.object({ maxReceiveCount: z.number() }).optional(),
+  VisibilityTimeout: z.coerce.number().optional(),
+  MessageRetentionPeriod: z.coerce.number().optional(),
+  ReceiveMessageWaitTimeSeconds: z.coerce.number().optional(),
+  DelaySeconds: z.coerce.number().optional(),
+  RedrivePolicy: z.object({ maxReceiveCount: z.coerce.number() }).optional(),
 });
 
 const templateSchema = z.object({
@@ -64,7 +64,11 @@ export interface Template {
  * @param root the folder with `serverless.yml`
  * @param env what `serverless` shall see of the environment
  */
-export async function compileTemplate(root: string, env: Record<string, string>): Promise<Template> {
+export async function compileTemplate(
+  root: string,
+  env: Record<string, string>,
+  signal: AbortSignal,
+): Promise<Template> {
   const cacheFile = join(root, '.local', 'templates', `${await fingerprint(root)}.json`);
   const cached = await readIfThere(cacheFile);
   if (cached !== null) return readTemplate(cached);

@@ -1,0 +1,296 @@
+/**
+ * The whole deployed system on one machine. `npm start`, the demo, the end-to-end tests and the benches all run this one; what they need
+ * of it are its handles: URLs, clients, and workers to add, kill and wait for.
+ */
+import { join } from 'node:path';
+import type { DynamoDBClient } from '@aws-sdk/client-dynamodb';
+import type { SQSClient } from '@aws-sdk/client-sqs';
+import { dynamodbClient, type Namespace, sqsClient } from './aws.ts';
+import { baseEnvironment, endpointEnvironment, LOCAL_API_KEY } from './environment.ts';
+import { allOrFirstError, NAMESPACE, type OnStep, type Parts, PartsStarter } from './parts.ts';
+import { StateFile } from './state.ts';
+import { type StoppedTask, WorkerProcess } from './worker-process.ts';
+
+export interface SystemOptions {
+  /** How many workers to start; default 2. */
+  workers?: number;
+  /** A source to dial; default true. */
+  source?: boolean;
+  /** The functions; default true. Without them, for suites that call the handlers themselves. */
+  api?: boolean;
+  /** Whether a worker that ends is started again, as ECS would; default true. */
+  restartWorkers?: boolean;
+  /** The configuration's variables, for workers and functions; default: the process's environment. */
+  env?: NodeJS.ProcessEnv;
+  /** For logs and `state.json`, below the project; default `.local`. Systems that run at the same time need one each. */
+  dir?: string;
+  /** Called around each step of the start. */
+  onStep?: OnStep;
+  /** A part ended unasked once it was up; the system is no longer whole. Default: the error is thrown as uncaught. */
+  onDied?: (error: Error) => void;
+  /** A worker's process ended, asked or not. */
+  onTaskStopped?: (task: StoppedTask) => void;
+}
+
+const IDENTIFIED_WITHIN_MS = 30_000;
+const ROOT = join(import.meta.dirname, '..');
+
+export class System {
+  readonly #options: SystemOptions;
+  readonly #env: Record<string, string>;
+  readonly #logDir: string;
+  readonly #stateFile: StateFile;
+  readonly #onStep: OnStep;
+  readonly #starter: PartsStarter;
+  readonly #abort = new AbortController();
+  readonly #workers: WorkerProcess[] = [];
+  readonly #background = new Set<Promise<void>>();
+  #parts: (Parts & Clients) | null = null;
+  #complete = false;
+  #stopping: Promise<void> | null = null;
+
+  constructor(options: SystemOptions) {
+    const { LOG_LEVEL: logLevel = 'info' } = options.env ?? process.env;
+    if (logLevel !== 'info' && logLevel !== 'debug') {
+      throw new Error(`LOG_LEVEL is ${logLevel}, but a worker's id is read from its log: use info or debug`);
+    }
+    this.#options = options;
+    this.#env = baseEnvironment(options.env ?? process.env);
+    const dir = join(ROOT, options.dir ?? '.local');
+    this.#logDir = join(dir, 'logs');
+    this.#stateFile = new StateFile(join(dir, 'state.json'));
+    this.#onStep = options.onStep ?? ((_name, step) => step());
+    this.#starter = new PartsStarter({
+      root: ROOT,
+      logDir: this.#logDir,
+      env: this.#env,
+      withSource: options.source ?? true,
+      withApi: options.api ?? true,
+      onStep: this.#onStep,
+      onDied: (error) => this.#died(error),
+    });
+  }
+
+  get logDir(): string {
+    return this.#logDir;
+  }
+
+  get apiUrl(): string {
+    if (this.#up.api === null) throw new Error('this system was started without its API');
+    return this.#up.api.url;
+  }
+
+  get apiKey(): string {
+    return LOCAL_API_KEY;
+  }
+
+  get dynamodbUrl(): string {
+    return this.#up.aws.dynamodbUrl;
+  }
+
+  get sqsUrl(): string {
+    return this.#up.aws.sqsUrl;
+  }
+
+  get queueUrl(): string {
+    return this.#up.namespace.queueUrl;
+  }
+
+  get deadLetterQueueUrl(): string {
+    return this.#up.namespace.deadLetterQueueUrl;
+  }
+
+  get tables(): Namespace['tables'] {
+    return this.#up.namespace.tables;
+  }
+
+  /** `ws://…`; a connection's URL is `${sourceUrl}/<id>?last_seq={last_seq}`. */
+  get sourceUrl(): string {
+    if (this.#up.source === null) throw new Error('this system was started without its source');
+    return `ws://127.0.0.1:${this.#up.source.port}`;
+  }
+
+  get dynamodb(): DynamoDBClient {
+    return this.#up.dynamodb;
+  }
+
+  get sqs(): SQSClient {
+    return this.#up.sqs;
+  }
+
+  /** In the order in which they were added, ended ones too. */
+  get workers(): readonly WorkerProcess[] {
+    return this.#workers;
+  }
+
+  /** Pids by part, for those who measure CPU time or memory. */
+  get pids(): { dynamodb: number; sqs: number; source: number | null; api: number | null } {
+    const { aws, source, api } = this.#up;
+    return {
+      dynamodb: aws.dynamodb.pid,
+      sqs: aws.sqs.pid,
+      source: source?.pid ?? null,
+      api: api?.service.pid ?? null,
+    };
+  }
+
+  /** Starts everything, or nothing: what was up already is ended when a part fails. */
+  async start(): Promise<void> {
+    try {
+      const parts = await this.#starter.start();
+      const { dynamodbUrl, sqsUrl } = parts.aws;
+      this.#parts = { ...parts, dynamodb: dynamodbClient(dynamodbUrl), sqs: sqsClient(sqsUrl) };
+      // The schedule begins at the next full minute; until then this one sweeps.
+      if (parts.api !== null) this.#inBackground(this.invoke('reconcile', { source: 'aws.events' }));
+      await this.#addWorkers(this.#options.workers ?? 2);
+      this.#complete = true;
+      await this.#writeState();
+    } catch (error) {
+      await this.stop();
+      throw error;
+    }
+  }
+
+  /** One more worker. @param env beside the common one, e.g. `AWS_ENDPOINT_URL_DYNAMODB` of a proxy */
+  async addWorker(env: Record<string, string> = {}): Promise<WorkerProcess> {
+    const worker = new WorkerProcess({
+      number: this.#workers.length + 1,
+      root: ROOT,
+      script: join('worker', 'main.ts'),
+      env: { ...this.#workerEnvironment(), ...env },
+      logDir: this.#logDir,
+      stopTimeoutMs: Number(this.#env.STOP_TIMEOUT ?? 120) * 1000,
+      restart: this.#options.restartWorkers ?? true,
+      onIdentified: () => this.#stateChanged(),
+      onTaskStopped: (task) => {
+        this.#options.onTaskStopped?.(task);
+        this.#stateChanged();
+      },
+    });
+    this.#workers.push(worker);
+    this.#abort.signal.throwIfAborted();
+    await worker.start();
+    await worker.identified(IDENTIFIED_WITHIN_MS);
+    return worker;
+  }
+
+  /** @param number counts from 1 */
+  worker(number: number): WorkerProcess {
+    const worker = this.#workers[number - 1];
+    if (worker === undefined) throw new Error(`there is no worker ${number}`);
+    return worker;
+  }
+
+  killWorker(number: number, signal: NodeJS.Signals): void {
+    this.worker(number).kill(signal);
+  }
+
+  /** Invokes a function as Lambda would. */
+  async invoke(functionName: 'events' | 'status' | 'reconcile', event: unknown): Promise<unknown> {
+    if (this.#up.api === null) throw new Error('this system was started without its API');
+    return this.#up.api.invoke(functionName, event, this.#abort.signal);
+  }
+
+  /** The workers drain first, then the rest ends. Calling it again returns the first call's promise. */
+  stop(): Promise<void> {
+    this.#stopping ??= this.#stop();
+    return this.#stopping;
+  }
+
+  /** For those who can't wait: every process ends now. */
+  async stopNow(): Promise<void> {
+    const stopped = this.stop();
+    await Promise.all(this.#workers.map((worker) => worker.stopNow()));
+    await stopped;
+  }
+
+  get #up(): Parts & Clients {
+    if (this.#parts === null) throw new Error('the system is not up');
+    return this.#parts;
+  }
+
+  async #addWorkers(count: number): Promise<void> {
+    if (count === 0) return;
+    const what = count === 1 ? '1 worker' : `${count} workers`;
+    await this.#onStep(what, () => allOrFirstError(Array.from({ length: count }, () => this.addWorker())));
+  }
+
+  #workerEnvironment(): Record<string, string> {
+    const { aws, namespace } = this.#up;
+    return {
+      ALLOWED_HOSTS: '127.0.0.1,localhost',
+      METRICS: 'log',
+      SERVICE_NAME: NAMESPACE,
+      ...this.#env,
+      ...endpointEnvironment(aws),
+      CONNECTIONS_TABLE: namespace.tables.connections,
+      WORKERS_TABLE: namespace.tables.workers,
+      MESSAGES_TABLE: namespace.tables.messages,
+      QUEUE_URL: namespace.queueUrl,
+    };
+  }
+
+  async #stop(): Promise<void> {
+    this.#abort.abort(new Error('the system is being stopped'));
+    this.#complete = false;
+    await this.#stateFile.remove();
+    const failures = await failuresOf(this.#workers.map((worker) => worker.stop()));
+    failures.push(...(await failuresOf([this.#starter.stop()])));
+    this.#parts?.dynamodb.destroy();
+    this.#parts?.sqs.destroy();
+    await Promise.all(this.#background);
+    if (failures.length > 0) throw new AggregateError(failures, 'not everything could be stopped');
+  }
+
+  #died(error: Error): void {
+    if (this.#stopping !== null) return;
+    if (this.#options.onDied !== undefined) this.#options.onDied(error);
+    else throw error;
+  }
+
+  #stateChanged(): void {
+    if (this.#complete) this.#inBackground(this.#writeState());
+  }
+
+  async #writeState(): Promise<void> {
+    const { aws, namespace, source, api } = this.#up;
+    await this.#stateFile.write({
+      apiUrl: api?.url ?? null,
+      apiKey: LOCAL_API_KEY,
+      dynamodbUrl: aws.dynamodbUrl,
+      sqsUrl: aws.sqsUrl,
+      queueUrl: namespace.queueUrl,
+      tables: namespace.tables,
+      sourceUrl: source === null ? null : this.sourceUrl,
+      workers: this.#workers.flatMap(({ workerId: id, pid }) => (id === null || pid === null ? [] : [{ id, pid }])),
+    });
+  }
+
+  #inBackground(work: Promise<unknown>): void {
+    const done: Promise<void> = work
+      .then(
+        () => undefined,
+        (error: unknown) => {
+          if (this.#stopping === null) console.error(error);
+        },
+      )
+      .finally(() => this.#background.delete(done));
+    this.#background.add(done);
+  }
+}
+
+interface Clients {
+  dynamodb: DynamoDBClient;
+  sqs: SQSClient;
+}
+
+export async function startSystem(options: SystemOptions = {}): Promise<System> {
+  const system = new System(options);
+  await system.start();
+  return system;
+}
+
+async function failuresOf(promises: Promise<unknown>[]): Promise<unknown[]> {
+  const settled = await Promise.allSettled(promises);
+  return settled.filter((result) => result.status === 'rejected').map((result) => result.reason);
+}
