@@ -28,7 +28,7 @@ export function problemWithUrl(wsUrl: string, allowedHosts: string[]): string | 
   return undefined;
 }
 
-/** Without the brackets of a v6 literal. */
+/** Without the brackets of a v6 literal, and without the dot that may end a full name: `localhost.` is `localhost`. */
 export function hostOf(url: URL): string {
-  return url.hostname.replace(/^\[|\]$/g, '');
+  return url.hostname.replace(/^\[|\]$/g, '').replace(/\.$/, '');
 }

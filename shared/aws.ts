@@ -3,16 +3,23 @@ import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import { SQSClient } from '@aws-sdk/client-sqs';
 import { NodeHttpHandler } from '@smithy/node-http-handler';
 
+export type ClientOptions = {
+  requestTimeoutMs: number;
+  maxSockets: number;
+  /** More than one only where nothing is owned, so that a write that comes again and late does no harm. */
+  maxAttempts?: number;
+};
+
 /**
  * Built in entry points only, and passed in from there. Region, credentials and endpoints come from the SDK's own
  * variables (`AWS_REGION`, `AWS_ENDPOINT_URL_DYNAMODB`, …).
  *
- * The SDK retries nothing here. Its retry would send a write again behind the back of the code that has to know whether
+ * The SDK retries nothing unless told to. Its retry would send a write again behind the back of the code that has to know whether
  * it still owns what it writes to: a worker frozen in the middle of a request would send it once more on waking.
  */
-export function awsClients({ requestTimeoutMs, maxSockets }: { requestTimeoutMs: number; maxSockets: number }) {
+export function awsClients({ requestTimeoutMs, maxSockets, maxAttempts = 1 }: ClientOptions) {
   const options = () => ({
-    maxAttempts: 1,
+    maxAttempts,
     requestHandler: new NodeHttpHandler({
       connectionTimeout: Math.min(1000, requestTimeoutMs),
       requestTimeout: requestTimeoutMs,
@@ -25,6 +32,6 @@ export function awsClients({ requestTimeoutMs, maxSockets }: { requestTimeoutMs:
     dynamodb: new DynamoDBClient(options()),
     sqs: new SQSClient(options()),
     /** Nothing depends on an answer here, and what isn't answered is published again. */
-    cloudwatch: new CloudWatchClient({ maxAttempts: 2 }),
+    cloudwatch: new CloudWatchClient({ ...options(), maxAttempts: 2 }),
   };
 }

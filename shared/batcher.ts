@@ -34,7 +34,8 @@ export function createBatcher<T>(
   function arm(ms: number): void {
     if (armed) return;
     armed = true;
-    options.clock.timer(ms, () => void flush());
+    // Somebody waits for it, so it keeps the process alive, which a timer of the clock doesn't.
+    void options.clock.sleep(ms).then(flush);
   }
 
   return (item) =>

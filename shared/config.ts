@@ -7,7 +7,12 @@ const count = (fallback: number) => z.coerce.number().int().positive().default(f
 const list = z
   .string()
   .default('')
-  .transform((text) => text.split(',').map((entry) => entry.trim()).filter((entry) => entry !== ''));
+  .transform((text) =>
+    text
+      .split(',')
+      .map((entry) => entry.trim())
+      .filter((entry) => entry !== ''),
+  );
 
 /** Names and defaults are the same everywhere: Lambda, Fargate, local. Durations are in seconds unless the name says otherwise. */
 const environment = z.object({

@@ -69,7 +69,10 @@ export function isWanted(connection: Pick<Connection, 'desiredState' | 'status'>
 }
 
 /** Wanted, and no lease on it runs: whoever comes first may have it. */
-export function isOrphan(connection: Pick<Connection, 'desiredState' | 'status' | 'leaseExpiresAtMs'>, nowMs: number): boolean {
+export function isOrphan(
+  connection: Pick<Connection, 'desiredState' | 'status' | 'leaseExpiresAtMs'>,
+  nowMs: number,
+): boolean {
   return isWanted(connection) && connection.leaseExpiresAtMs <= nowMs;
 }
 
@@ -104,11 +107,15 @@ export function decideStop(current: Connection | undefined, event: { eventTimeMs
   const { wsUrl, source, generation } = current;
   // An owner sets CLOSED when it has let go; without one there is nothing to let go.
   const status = current.leaseOwner === undefined ? 'CLOSED' : current.status;
-  return { outcome: 'changed', intent: { desiredState: 'STOPPED', wsUrl, source, generation, status, eventTimeMs: event.eventTimeMs } };
+  return {
+    outcome: 'changed',
+    intent: { desiredState: 'STOPPED', wsUrl, source, generation, status, eventTimeMs: event.eventTimeMs },
+  };
 }
 
 function staleness(current: Connection, eventTimeMs: number | undefined): Decision | undefined {
-  if (eventTimeMs === undefined || current.eventTimeMs === undefined || eventTimeMs >= current.eventTimeMs) return undefined;
+  if (eventTimeMs === undefined || current.eventTimeMs === undefined || eventTimeMs >= current.eventTimeMs)
+    return undefined;
   return { outcome: 'stale', newestEventTimeMs: current.eventTimeMs };
 }
 

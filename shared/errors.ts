@@ -16,6 +16,14 @@ export class ConfigError extends Error {
   }
 }
 
+/** Somebody has written nonsense into an item. Only they, or whoever deletes it, can help. */
+export class BrokenItemError extends Error {
+  constructor(pk: string, problems: string[]) {
+    super(`the item ${pk} can't be read: ${problems.join('; ')}`);
+    this.name = 'BrokenItemError';
+  }
+}
+
 /**
  * DynamoDB evaluated the condition and it was false: the write was *not* applied, and that is an answer.
  * Everything else that a write throws (timeout, reset, throttling, 5xx) is *no* answer: it may have been applied.

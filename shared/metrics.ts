@@ -65,7 +65,8 @@ export function toCloudWatch(client: CloudWatchClient, service: string): Metrics
 
 /** For a machine without CloudWatch: the same figures as one log line. */
 export function toLog(log: Log): MetricsTarget {
-  return async (data) => log.info('metrics.published', Object.fromEntries(data.map(({ name, value }) => [name, value])));
+  return async (data) =>
+    log.info('metrics.published', Object.fromEntries(data.map(({ name, value }) => [name, value])));
 }
 
 export function createMetrics(target: MetricsTarget, log: Log): Metrics {
@@ -91,7 +92,12 @@ export function createMetrics(target: MetricsTarget, log: Log): Metrics {
 }
 
 /** Publishes until the signal aborts, and once more at the end. */
-export async function publishEvery(metrics: Metrics, everyMs: number, clock: Clock, signal: AbortSignal): Promise<void> {
+export async function publishEvery(
+  metrics: Metrics,
+  everyMs: number,
+  clock: Clock,
+  signal: AbortSignal,
+): Promise<void> {
   while (!signal.aborted) {
     await clock.sleep(everyMs, signal);
     await metrics.publish();

@@ -2,8 +2,8 @@ import {
   DeleteMessageBatchCommand,
   GetQueueAttributesCommand,
   ReceiveMessageCommand,
-  type SQSClient,
   SendMessageBatchCommand,
+  type SQSClient,
 } from '@aws-sdk/client-sqs';
 import { createBatcher } from './batcher.ts';
 import type { Clock } from './clock.ts';
@@ -67,6 +67,8 @@ export function sqsQueue(sqs: SQSClient, queueUrl: string, clock: Clock): Queue 
   };
 }
 
-function faultsOf(answer: { Failed?: { Id?: string | undefined; Code?: string | undefined }[] | undefined }): Map<number, Error> {
+function faultsOf(answer: {
+  Failed?: { Id?: string | undefined; Code?: string | undefined }[] | undefined;
+}): Map<number, Error> {
   return new Map((answer.Failed ?? []).map(({ Id, Code }) => [Number(Id), new Error(`refused by the queue: ${Code}`)]));
 }

@@ -26,7 +26,9 @@ export function connectionsTable(db: DynamoDBClient, table: string, options: { s
   return {
     /** Reads the item itself, not an index, and not a replica that may lag. */
     async get(pk: string): Promise<Connection | undefined> {
-      const answer = await db.send(new GetItemCommand({ TableName: table, Key: { pk: { S: pk } }, ConsistentRead: true }));
+      const answer = await db.send(
+        new GetItemCommand({ TableName: table, Key: { pk: { S: pk } }, ConsistentRead: true }),
+      );
       return answer.Item && toConnection(answer.Item);
     },
 
@@ -34,7 +36,12 @@ export function connectionsTable(db: DynamoDBClient, table: string, options: { s
      * Writes what is wanted, if the item still is as `seen`. Lease and position stay as they are.
      * @returns 'refused' when somebody else was faster: read again and decide again
      */
-    async want(pk: string, intent: Intent, seen: Connection | undefined, nowMs: number): Promise<'written' | 'refused'> {
+    async want(
+      pk: string,
+      intent: Intent,
+      seen: Connection | undefined,
+      nowMs: number,
+    ): Promise<'written' | 'refused'> {
       const stopped = intent.desiredState === 'STOPPED';
       const change = updateOf({
         desired_state: intent.desiredState,
@@ -78,7 +85,11 @@ export function connectionsTable(db: DynamoDBClient, table: string, options: { s
      * Keys in one part of the index `by_desired_state`, a page at a time.
      * @param expiredAtMs only those whose lease has run out by then (or was never taken)
      */
-    async inBucket(bucket: Bucket, shard: number, query: { expiredAtMs?: number; limit?: number; from?: Item | undefined } = {}) {
+    async inBucket(
+      bucket: Bucket,
+      shard: number,
+      query: { expiredAtMs?: number; limit?: number; from?: Item | undefined } = {},
+    ) {
       const expired = query.expiredAtMs === undefined ? '' : ' AND lease_expires_at_ms <= :now';
       const answer = await db.send(
         new QueryCommand({
@@ -135,14 +146,19 @@ function firstWrite(nowMs: number) {
   return { created_at_ms: nowMs, lease_epoch: Math.floor(nowMs / 1000), lease_expires_at_ms: 0 };
 }
 
-/** Nobody has changed what is wanted, nor begun or ended a lease in between. */
+/**
+ * Nobody has changed what is wanted, nor begun or ended a lease in between. An item that was written by hand may lack
+ * generation and status: it was seen with their defaults.
+ */
 function asSeen(seen: Connection | undefined) {
   if (!seen) return { expression: 'attribute_not_exists(pk)', names: {}, values: {} };
-  const sameIntent = 'desired_state = :seen_state AND generation = :seen_generation';
-  const sameEvent = seen.eventTimeMs === undefined ? 'attribute_not_exists(event_time_ms)' : 'event_time_ms = :seen_event';
+  const sameGeneration = '(generation = :seen_generation OR attribute_not_exists(generation))';
+  const sameStatus = '(#status = :seen_status OR attribute_not_exists(#status))';
+  const sameEvent =
+    seen.eventTimeMs === undefined ? 'attribute_not_exists(event_time_ms)' : 'event_time_ms = :seen_event';
   const sameOwner = seen.leaseOwner === undefined ? 'attribute_not_exists(lease_owner)' : 'lease_owner = :seen_owner';
   return {
-    expression: `${sameIntent} AND ${sameEvent} AND ${sameOwner} AND #status = :seen_status`,
+    expression: `desired_state = :seen_state AND ${sameGeneration} AND ${sameEvent} AND ${sameOwner} AND ${sameStatus}`,
     names: { '#status': 'status' },
     values: {
       ':seen_state': seen.desiredState,
@@ -157,7 +173,7 @@ function asSeen(seen: Connection | undefined) {
 const ownedRow = z.object({
   pk: z.string(),
   desired_state: z.enum(['STARTED', 'STOPPED']),
-  generation: z.number(),
+  generation: z.number().default(1),
   lease_epoch: z.number(),
 });
 

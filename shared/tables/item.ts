@@ -2,6 +2,7 @@ import type { AttributeValue } from '@aws-sdk/client-dynamodb';
 import { marshall, unmarshall } from '@aws-sdk/util-dynamodb';
 import { z } from 'zod';
 import type { Connection } from '../connection.ts';
+import { BrokenItemError } from '../errors.ts';
 
 export type Item = Record<string, AttributeValue>;
 
@@ -10,7 +11,9 @@ const connectionItem = z.object({
   pk: z.string(),
   desired_state: z.enum(['STARTED', 'STOPPED']),
   ws_url: z.string(),
-  source: z.object({ name: z.string(), parameters: z.record(z.string(), z.unknown()).optional() }).default({ name: 'plain' }),
+  source: z
+    .object({ name: z.string(), parameters: z.record(z.string(), z.unknown()).optional() })
+    .default({ name: 'plain' }),
   generation: z.number().default(1),
   lease_owner: z.string().optional(),
   lease_expires_at_ms: z.number().default(0),
@@ -25,9 +28,14 @@ const connectionItem = z.object({
   event_time_ms: z.number().optional(),
 });
 
-/** @throws z.ZodError naming the attribute, when somebody has written nonsense into the table */
+/** @throws BrokenItemError naming the item and its attributes, when somebody has written nonsense into the table */
 export function toConnection(item: Item): Connection {
-  const row = connectionItem.parse(unmarshall(item));
+  const parsed = connectionItem.safeParse(unmarshall(item));
+  if (!parsed.success) {
+    const problems = parsed.error.issues.map((issue) => `${issue.path.join('.')}: ${issue.message}`);
+    throw new BrokenItemError(item['pk']?.S ?? '', problems);
+  }
+  const row = parsed.data;
   return {
     pk: row.pk,
     desiredState: row.desired_state,
@@ -70,6 +78,9 @@ export function updateOf(changes: Record<string, unknown>) {
       plain[`:${attribute}`] = value;
     }
   }
-  const expression = [set.length > 0 ? `SET ${set.join(', ')}` : '', remove.length > 0 ? `REMOVE ${remove.join(', ')}` : ''];
+  const expression = [
+    set.length > 0 ? `SET ${set.join(', ')}` : '',
+    remove.length > 0 ? `REMOVE ${remove.join(', ')}` : '',
+  ];
   return { expression: expression.filter((part) => part !== '').join(' '), names, values: plain };
 }

@@ -6,7 +6,12 @@ import { toConnection, updateOf, values } from './item.ts';
 /** What a worker says of itself with each write: this is mine, in this epoch. */
 export type Claim = { pk: string; owner: string; epoch: number };
 
-export type StatusChange = { status: Status; reason?: string | undefined; attempts: number; openedAtMs?: number | undefined };
+export type StatusChange = {
+  status: Status;
+  reason?: string | undefined;
+  attempts: number;
+  openedAtMs?: number | undefined;
+};
 
 export type ReleaseWith = {
   lastSeq: string | undefined;
@@ -72,7 +77,12 @@ export function leasesTable(db: DynamoDBClient, table: string, options: { shards
     },
 
     /** Moves the expiry forward, never back: a renewal that was delayed on its way lands on a later expiry and is refused. */
-    async renew(claim: Claim, expiresAtMs: number, lastSeq: string | undefined, nowMs: number): Promise<'renewed' | 'refused'> {
+    async renew(
+      claim: Claim,
+      expiresAtMs: number,
+      lastSeq: string | undefined,
+      nowMs: number,
+    ): Promise<'renewed' | 'refused'> {
       const update = updateOf({
         lease_expires_at_ms: expiresAtMs,
         updated_at_ms: nowMs,
@@ -113,7 +123,12 @@ export function leasesTable(db: DynamoDBClient, table: string, options: { shards
 type Update = ReturnType<typeof updateOf>;
 
 function acquisition(owner: string, expiresAtMs: number, nowMs: number): Update {
-  const change = updateOf({ lease_owner: owner, lease_expires_at_ms: expiresAtMs, updated_at_ms: nowMs, status: 'CONNECTING' });
+  const change = updateOf({
+    lease_owner: owner,
+    lease_expires_at_ms: expiresAtMs,
+    updated_at_ms: nowMs,
+    status: 'CONNECTING',
+  });
   return {
     expression: `${change.expression}, lease_epoch = if_not_exists(lease_epoch, :zero) + :one`,
     names: change.names,
