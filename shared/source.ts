@@ -10,6 +10,9 @@ import type { Seq } from './sequence.ts';
  */
 export type Verdict = 'retry' | 'pause' | 'final';
 
+/** Stands in a URL for the last message that we have. */
+export const positionPlaceholder = '{last_seq}';
+
 /** How to talk to one kind of source. Pure: no I/O, no time. */
 export type SourceProfile = {
   name: string;

@@ -1,9 +1,7 @@
 import { z } from 'zod';
 import { type Seq, toSeq } from '../shared/sequence.ts';
-import type { SourceProfile } from '../shared/source.ts';
+import { positionPlaceholder, type SourceProfile } from '../shared/source.ts';
 import { closeVerdict, refusalVerdict, verdictParameters } from './verdicts.ts';
-
-export const positionPlaceholder = '{last_seq}';
 
 /** JSON frames with a number in `seq`; `{last_seq}` in the URL becomes the last number that we have, 0 at first. */
 export const numbered: SourceProfile = {

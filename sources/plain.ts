@@ -1,5 +1,4 @@
-import type { SourceProfile } from '../shared/source.ts';
-import { positionPlaceholder } from './numbered.ts';
+import { positionPlaceholder, type SourceProfile } from '../shared/source.ts';
 import { closeVerdict, refusalVerdict, verdictParameters } from './verdicts.ts';
 
 /** The default: every frame is data, nothing is numbered, nothing can be resumed. */

@@ -41,8 +41,11 @@ export function messagesTable(db: DynamoDBClient, table: string, options: { ttlM
       return messages.filter((message) => keys.has(`${message.pk}\n${message.sk}`));
     },
 
-    /** The newest keys of a connection, oldest first, from what the source numbers. @param most how many */
-    async newestNumbered(pk: string, most: number): Promise<StoredKey[]> {
+    /**
+     * The newest keys of a connection, oldest first, from what its source numbers. One request: `most` keys, or as many
+     * as stand in one megabyte.
+     */
+    async newestNumbered(pk: string, most: number): Promise<{ keys: StoredKey[]; truncated: boolean }> {
       const answer = await db.send(
         new QueryCommand({
           TableName: table,
@@ -55,10 +58,11 @@ export function messagesTable(db: DynamoDBClient, table: string, options: { ttlM
         }),
       );
       const rows = (answer.Items ?? []).map((item) => storedRow.parse(unmarshall(item)));
-      return rows
-        .reverse()
-        .filter((row) => /^\d{20}(#|$)/.test(row.sk))
-        .map((row) => ({ sk: row.sk, prev: row.prev_sk, more: row.part < row.parts - 1 }));
+      const numbered = rows.reverse().filter((row) => /^\d{20}(#|$)/.test(row.sk));
+      return {
+        keys: numbered.map((row) => ({ sk: row.sk, prev: row.prev_sk, more: row.part < row.parts - 1 })),
+        truncated: answer.LastEvaluatedKey !== undefined,
+      };
     },
   };
 }

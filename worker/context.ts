@@ -1,0 +1,29 @@
+import type { Clock } from '../shared/clock.ts';
+import type { Config } from '../shared/config.ts';
+import type { Log } from '../shared/log.ts';
+import type { Metrics } from '../shared/metrics.ts';
+import type { Queue } from '../shared/queue.ts';
+import type { ConnectionsTable } from '../shared/tables/connections.ts';
+import type { LeasesTable } from '../shared/tables/leases.ts';
+import type { MessagesTable } from '../shared/tables/messages.ts';
+import type { WorkersTable } from '../shared/tables/workers.ts';
+import type { Sink } from './sink.ts';
+import type { OpenSocket } from './socket.ts';
+
+/** Everything that a worker touches outside itself. main.ts builds it from the real parts. */
+export type Context = {
+  workerId: string;
+  config: Config;
+  clock: Clock;
+  /** In [0, 1). */
+  random: () => number;
+  log: Log;
+  metrics: Metrics;
+  queue: Queue;
+  connections: ConnectionsTable;
+  leases: LeasesTable;
+  messages: MessagesTable;
+  workers: WorkersTable;
+  sink: Sink;
+  openSocket: OpenSocket;
+};

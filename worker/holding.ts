@@ -1,0 +1,222 @@
+import type { Connection } from '../shared/connection.ts';
+import { describe } from '../shared/errors.ts';
+import type { StatusChange } from '../shared/tables/leases.ts';
+import { profileOf } from '../sources/index.ts';
+import type { Context } from './context.ts';
+import { type Ending, releaseFor, wakesUp } from './endings.ts';
+import type { Lane } from './lane.ts';
+import { type Lease, logged } from './lease.ts';
+import { recoverPosition } from './position.ts';
+import type { SocketEnd, SocketStatus, SourceSocket } from './socket.ts';
+import { StatusWriter } from './status.ts';
+
+/**
+ * One connection that this worker owns: lease, socket, lane under one scope, ending with one reason.
+ * Three things go on together (renewing the lease, receiving, noticing that it isn't wanted), and the first to end ends all.
+ */
+export class Holding {
+  readonly lease: Lease;
+  /** Monotonic ms. */
+  readonly sinceMs: number;
+  /** Resolves, and never rejects, when nothing of it is left: no socket, no timer, no write on its way. */
+  readonly ended: Promise<Ending>;
+  readonly #context: Context;
+  readonly #status: StatusWriter;
+  readonly #ending = Promise.withResolvers<Ending>();
+  #connection: Connection;
+  #socket: SourceSocket | undefined;
+  #lane: Lane | undefined;
+  #over = false;
+
+  constructor(context: Context, connection: Connection, lease: Lease) {
+    this.#context = context;
+    this.#connection = connection;
+    this.lease = lease;
+    this.sinceMs = context.clock.monotonic();
+    this.#status = new StatusWriter(context, lease, { status: connection.status, attempts: connection.attempts });
+    lease.signal.addEventListener('abort', () => this.#leaseLost(), { once: true });
+    this.ended = this.#live();
+  }
+
+  get pk(): string {
+    return this.lease.claim.pk;
+  }
+
+  get generation(): number {
+    return this.#connection.generation;
+  }
+
+  /** Ends it, unless something else did before. */
+  end(ending: Ending): void {
+    if (this.#over) return;
+    this.#over = true;
+    this.#socket?.stopReading();
+    this.#ending.resolve(ending);
+  }
+
+  /** Something else is wanted now: dial anew under the same lease. */
+  async change(connection: Connection): Promise<void> {
+    if (this.#over || connection.generation <= this.#connection.generation) return;
+    this.#connection = connection;
+    const before = this.#socket;
+    this.#socket = undefined;
+    await before?.close();
+    this.#dial();
+  }
+
+  async #live(): Promise<Ending> {
+    const { log } = this.#context;
+    const renewing = new AbortController();
+    const renewed = this.lease.keep(() => this.#lane?.position, renewing.signal);
+    this.#start().catch((fault: unknown) => this.#broken(fault));
+    const ending = await this.#ending.promise;
+
+    if (this.lease.valid()) await this.#flush();
+    // Renewals go on until here: storing what was read may take a while.
+    renewing.abort();
+    await Promise.all([renewed, this.#status.close()]);
+    this.#lane?.close();
+    const after = await this.#release(ending);
+    await this.#socket?.close();
+    this.lease.close();
+    // Last, so that whoever is woken up finds the old socket gone.
+    if (after.wake) await this.#wakeUp();
+    log.info('holding.ended', { ...logged(this.lease.claim), ...ending });
+    return ending;
+  }
+
+  /** Finds where to resume, then dials. */
+  async #start(): Promise<void> {
+    const position = await recoverPosition(this.#context, this.#connection, this.lease);
+    if (this.#over || !this.lease.valid()) return;
+    const { claim } = this.lease;
+    const mayWrite = () => this.lease.valid();
+    this.#lane = this.#context.sink.open({
+      pk: claim.pk,
+      workerId: claim.owner,
+      epoch: claim.epoch,
+      position,
+      mayWrite,
+    });
+    this.#lane.onRoom = () => this.#socket?.resume();
+    this.#lane.onFailure = (fault) =>
+      this.end({ why: 'failed', reason: `a message can't be stored: ${describe(fault)}`, attempts: 0 });
+    this.#dial();
+  }
+
+  /** A mistake of ours, not of the source: let another worker (and perhaps another revision) try, but not at once. */
+  #broken(fault: unknown): void {
+    this.#context.log.error('holding.broken', { ...logged(this.lease.claim), fault: describe(fault) });
+    const waitMs = this.#context.config.socket.backoff.capMs;
+    this.end({ why: 'exhausted', reason: describe(fault), attempts: this.#connection.attempts + 1, waitMs });
+  }
+
+  #dial(): void {
+    const lane = this.#lane;
+    if (this.#over || !lane) return;
+    const { wsUrl, source, attempts } = this.#connection;
+    const profile = profileOf(source.name);
+    if (!profile) {
+      this.end({ why: 'failed', reason: `this revision knows no source named ${source.name}`, attempts: 0 });
+      return;
+    }
+    const parameters = source.parameters ?? {};
+    this.#socket = this.#context.openSocket({
+      url: () => profile.url(wsUrl, lane.received),
+      onClose: (code) => profile.onClose(code, parameters),
+      onRefused: (httpStatus) => profile.onRefused(httpStatus, parameters),
+      attempts,
+      onFrame: (data, binary) =>
+        this.#receive(lane, data, binary, profile.resumes ? profile.seqOf(data) : undefined, profile.resumes),
+      onStatus: (status) => this.#report(status),
+      onEnd: (end) => this.end(endingOf(end)),
+    });
+  }
+
+  /** @returns whether the socket shall pause */
+  #receive(lane: Lane, data: Buffer, binary: boolean, seq: string | undefined, numbers: boolean): boolean {
+    const { clock, metrics } = this.#context;
+    // A frozen process reads what was waiting in its sockets before any timer tells it that its lease is over.
+    if (this.#over || !this.lease.valid()) return false;
+    if (lane.push({ data, binary, seq, numbers, atMs: clock.now() }) === 'repeated') metrics.count('MessagesRepeated');
+    if (numbers && seq === undefined) metrics.count('MessagesUnnumbered');
+    const full = lane.full();
+    if (full) metrics.count('SocketsPaused');
+    return full;
+  }
+
+  #report(status: SocketStatus): void {
+    const { clock, log, metrics } = this.#context;
+    if (status.status === 'OPEN') {
+      this.#status.set({ status: 'OPEN', attempts: 0, openedAtMs: clock.now() });
+      log.info('socket.opened', logged(this.lease.claim));
+      return;
+    }
+    metrics.count('Redials');
+    log.warn('socket.failed', { ...logged(this.lease.claim), reason: status.reason, attempts: status.attempts });
+    this.#status.set({ status: 'RETRYING', reason: status.reason, attempts: status.attempts });
+  }
+
+  /** In the same turn: nothing is read or written any more. */
+  #leaseLost(): void {
+    const { log, metrics } = this.#context;
+    const loss = this.lease.loss ?? 'expired';
+    metrics.count(loss === 'expired' ? 'LeasesExpired' : 'LeasesLost');
+    log.warn('lease.lost', { ...logged(this.lease.claim), loss });
+    this.#lane?.close();
+    this.#socket?.terminate();
+    this.end({ why: 'lost', loss });
+  }
+
+  /** Stores what was read, for as long as the lease lasts. */
+  async #flush(): Promise<void> {
+    const lost = new Promise<void>((resolve) =>
+      this.lease.signal.addEventListener('abort', () => resolve(), { once: true }),
+    );
+    await Promise.race([this.#lane?.flush(), lost]);
+  }
+
+  /** Until it is answered or the lease is over; then it frees itself. */
+  async #release(ending: Ending): Promise<{ wake: boolean }> {
+    const { clock, leases, log, config, metrics } = this.#context;
+    const status: StatusChange = this.#status.current;
+    const given = releaseFor(ending, { status, generation: this.#connection.generation, nowMs: clock.now() });
+    if (!given) return { wake: false };
+    if (ending.why === 'failed') metrics.count('ConnectionsFailed');
+    if (ending.why === 'drained') metrics.count('ConnectionsHandedOver');
+    let release = { ...given, lastSeq: this.#lane?.position };
+    for (let unanswered = false; this.lease.valid(); ) {
+      try {
+        const after = await leases.release(this.lease.claim, release, clock.now());
+        if (after !== 'refused') return { wake: wakesUp(ending, after) };
+        if (release.failedGeneration === undefined) return { wake: unanswered && wakesUp(ending, undefined) };
+        // It failed for good, but meanwhile something else is wanted.
+        release = { ...release, failedGeneration: undefined, status: { status: 'PENDING', attempts: 0 } };
+      } catch (fault) {
+        unanswered = true;
+        metrics.count('StoreFaults');
+        log.warn('release.unanswered', { ...logged(this.lease.claim), fault: describe(fault) });
+        await clock.sleep(config.lease.heartbeatMs / 10, this.lease.signal);
+      }
+    }
+    return { wake: wakesUp(ending, undefined) };
+  }
+
+  /** Only a hint: when it gets lost, the next sweep finds the orphan. */
+  async #wakeUp(): Promise<void> {
+    const { queue, log, metrics } = this.#context;
+    try {
+      await queue.send({ pk: this.pk });
+    } catch (fault) {
+      metrics.count('QueueFaults');
+      log.warn('wakeup.unsent', { connection: this.pk, fault: describe(fault) });
+    }
+  }
+}
+
+function endingOf(end: SocketEnd): Ending {
+  const { reason, attempts } = end;
+  return end.end === 'failed'
+    ? { why: 'failed', reason, attempts }
+    : { why: 'exhausted', reason, attempts, waitMs: end.waitMs };
+}

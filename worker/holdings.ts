@@ -1,0 +1,129 @@
+import type { Connection } from '../shared/connection.ts';
+import { describe } from '../shared/errors.ts';
+import { adopt, claim, type ClaimOutcome } from './claim.ts';
+import type { Context } from './context.ts';
+import { Holding } from './holding.ts';
+
+/**
+ * All that this worker holds or is about to hold. It never takes more than its capacity, and a connection is in here
+ * once at most: from before the claim is sent until nothing of the holding is left.
+ */
+export class Holdings {
+  readonly #context: Context;
+  readonly #held = new Map<string, Holding>();
+  readonly #claiming = new Map<string, Promise<void>>();
+  #waiting: (() => void)[] = [];
+  #draining = false;
+
+  constructor(context: Context) {
+    this.#context = context;
+  }
+
+  get held(): number {
+    return this.#held.size;
+  }
+
+  get draining(): boolean {
+    return this.#draining;
+  }
+
+  get(pk: string): Holding | undefined {
+    return this.#held.get(pk);
+  }
+
+  all(): Holding[] {
+    return [...this.#held.values()];
+  }
+
+  /** Held, or on the way to be. */
+  has(pk: string): boolean {
+    return this.#held.has(pk) || this.#claiming.has(pk);
+  }
+
+  /** How many more it may take now. */
+  get room(): number {
+    if (this.#draining) return 0;
+    const { maxConnections, claimsAtOnce } = this.#context.config;
+    return Math.min(maxConnections - this.#held.size, claimsAtOnce) - this.#claiming.size;
+  }
+
+  /** Resolves when there may be room, or the signal aborts. */
+  async roomFreed(signal: AbortSignal): Promise<void> {
+    if (this.room > 0 || signal.aborted) return;
+    await new Promise<void>((resolve) => {
+      const done = () => {
+        signal.removeEventListener('abort', done);
+        resolve();
+      };
+      signal.addEventListener('abort', done);
+      this.#waiting.push(done);
+    });
+  }
+
+  /**
+   * Claims the connection, and holds it from then on if that was won.
+   * @returns whether the matter is settled; false: DynamoDB didn't answer, somebody has to look again
+   */
+  take(pk: string): Promise<boolean> {
+    return this.#claimBy(pk, () => claim(this.#context, pk));
+  }
+
+  /** Takes what the table says is ours although we don't hold it. */
+  adopt(row: { pk: string; leaseEpoch: number }): Promise<boolean> {
+    return this.#claimBy(row.pk, () => adopt(this.#context, row));
+  }
+
+  /** Takes nothing any more, hands everything over. Resolves when nothing is left. */
+  async drain(): Promise<void> {
+    this.#draining = true;
+    for (const holding of this.all()) holding.end({ why: 'drained' });
+    while (this.#claiming.size + this.#held.size > 0) {
+      await Promise.all([...this.#claiming.values(), ...this.all().map((holding) => holding.ended)]);
+    }
+  }
+
+  async #claimBy(pk: string, attempt: () => Promise<ClaimOutcome>): Promise<boolean> {
+    if (this.has(pk)) return true;
+    const { log, metrics } = this.#context;
+    const claiming = Promise.withResolvers<void>();
+    this.#claiming.set(pk, claiming.promise);
+    try {
+      const outcome = await attempt();
+      if (outcome.won) this.#hold(outcome);
+      else {
+        metrics.count('ClaimsLost');
+        log.debug('claim.lost', { connection: pk, ...outcome });
+      }
+      return true;
+    } catch (fault) {
+      metrics.count('StoreFaults');
+      log.warn('claim.undecided', { connection: pk, fault: describe(fault) });
+      return false;
+    } finally {
+      this.#claiming.delete(pk);
+      claiming.resolve();
+      this.#freed();
+    }
+  }
+
+  #hold({ connection, lease }: { connection: Connection; lease: Holding['lease'] }): void {
+    const { log, metrics, config } = this.#context;
+    const holding = new Holding(this.#context, connection, lease);
+    this.#held.set(holding.pk, holding);
+    metrics.count('ClaimsWon');
+    metrics.gauge('ActiveConnections', this.#held.size);
+    log.info('claim.won', { connection: holding.pk, epoch: connection.leaseEpoch, held: this.#held.size });
+    if (this.#held.size === config.maxConnections) log.warn('worker.full', { held: this.#held.size });
+    void holding.ended.then(() => {
+      this.#held.delete(holding.pk);
+      metrics.gauge('ActiveConnections', this.#held.size);
+      this.#freed();
+    });
+    // Won while the worker was told to go: let the next one have it.
+    if (this.#draining) holding.end({ why: 'drained' });
+  }
+
+  #freed(): void {
+    for (const done of this.#waiting.splice(0)) done();
+  }
+}

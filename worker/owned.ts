@@ -1,0 +1,83 @@
+import { describe } from '../shared/errors.ts';
+import type { Item } from '../shared/tables/item.ts';
+import type { OwnedRow } from '../shared/tables/connections.ts';
+import type { Context } from './context.ts';
+import type { Holding } from './holding.ts';
+import type { Holdings } from './holdings.ts';
+
+/** A claim this fresh may not be in the index yet. */
+const indexLagMs = 1000;
+
+/**
+ * Compares, every so often, what the table says this worker owns with what it holds: one batched read for all
+ * connections. That is how STOP, changed wishes, deleted items and lost answers of claims are noticed.
+ */
+export async function watchOwned(context: Context, holdings: Holdings, signal: AbortSignal): Promise<void> {
+  const { clock, config, log, metrics, random } = context;
+  // Spread, so that workers started together don't read together.
+  await clock.sleep(config.stopCheckMs * random(), signal);
+  while (!signal.aborted) {
+    const startedMs = clock.monotonic();
+    try {
+      await compareOnce(context, holdings, startedMs);
+    } catch (fault) {
+      metrics.count('StoreFaults');
+      log.warn('owned.unread', { fault: describe(fault) });
+    }
+    await clock.sleep(Math.max(0, config.stopCheckMs - (clock.monotonic() - startedMs)), signal);
+  }
+}
+
+async function compareOnce(context: Context, holdings: Holdings, startedMs: number): Promise<void> {
+  const unseen = new Set(holdings.all().filter((holding) => holding.sinceMs < startedMs - indexLagMs));
+  let from: Item | undefined;
+  do {
+    const page = await context.connections.ownedBy(context.workerId, from);
+    for (const row of page.rows) {
+      const holding = holdings.get(row.pk);
+      if (holding) {
+        unseen.delete(holding);
+        await compare(context, holding, row);
+      } else if (!holdings.has(row.pk)) await settle(context, holdings, row);
+    }
+    from = page.next;
+  } while (from);
+  // The index lags: only the items themselves can say that these aren't ours.
+  await Promise.all([...unseen].map((holding) => verify(context, holding)));
+}
+
+async function compare(context: Context, holding: Holding, row: OwnedRow): Promise<void> {
+  const newer = row.leaseEpoch === holding.lease.claim.epoch && row.generation >= holding.generation;
+  if (!newer) return;
+  if (row.desiredState === 'STOPPED') holding.end({ why: 'stopped' });
+  else if (row.generation > holding.generation) await verify(context, holding);
+}
+
+/** Looks at the item itself, and does what it says. */
+async function verify(context: Context, holding: Holding): Promise<void> {
+  const { claim } = holding.lease;
+  const item = await context.connections.get(claim.pk);
+  if (!item) return holding.lease.lose('gone');
+  if (item.leaseOwner !== claim.owner || item.leaseEpoch !== claim.epoch) return holding.lease.lose('refused');
+  if (item.desiredState === 'STOPPED') return holding.end({ why: 'stopped' });
+  await holding.change(item);
+}
+
+/**
+ * Ours by the table, but not held: an acquisition was applied and its answer was lost. Hold it, or give it back when it
+ * isn't wanted any more, or there is no room.
+ */
+async function settle(context: Context, holdings: Holdings, row: OwnedRow): Promise<void> {
+  const { clock, leases, log, queue, workerId } = context;
+  if (row.desiredState === 'STARTED' && holdings.room > 0) {
+    await holdings.adopt(row);
+    return;
+  }
+  const claim = { pk: row.pk, owner: workerId, epoch: row.leaseEpoch };
+  const wanted = row.desiredState === 'STARTED';
+  const status = { status: wanted ? ('PENDING' as const) : ('CLOSED' as const), attempts: 0 };
+  const after = await leases.release(claim, { lastSeq: undefined, status }, clock.now());
+  if (after === 'refused') return;
+  log.info('claim.returned', { connection: row.pk, epoch: row.leaseEpoch });
+  if (after.desiredState === 'STARTED') await queue.send({ pk: row.pk });
+}

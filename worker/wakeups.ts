@@ -1,0 +1,53 @@
+import { fullJitterMs } from '../shared/backoff.ts';
+import { describe } from '../shared/errors.ts';
+import type { Received } from '../shared/queue.ts';
+import type { Context } from './context.ts';
+import type { Holdings } from './holdings.ts';
+
+const retry = { baseMs: 200, capMs: 5000 };
+
+/**
+ * Wake-ups as they come, until the signal aborts. It asks for no more than there is room for, so that what this worker
+ * can't take stays in the queue for others.
+ */
+export async function* receiveWakeUps(
+  context: Context,
+  holdings: Holdings,
+  signal: AbortSignal,
+): AsyncGenerator<Received> {
+  const { queue, clock, log, metrics, random } = context;
+  for (let failures = 0; !signal.aborted; ) {
+    await holdings.roomFreed(signal);
+    if (signal.aborted) return;
+    try {
+      yield* await queue.receive(holdings.room, signal);
+      failures = 0;
+    } catch (fault) {
+      if (signal.aborted) return;
+      failures++;
+      metrics.count('QueueFaults');
+      log.warn('queue.unanswered', { fault: describe(fault), failures });
+      await clock.sleep(retry.baseMs + fullJitterMs(retry, failures, random()), signal);
+    }
+  }
+}
+
+/** A wake-up is only a hint: the table says what is to be done, and the hint is forgotten once that is done. */
+export async function follow(context: Context, holdings: Holdings, { wakeUp, done }: Received): Promise<void> {
+  const { log, metrics } = context;
+  if (!wakeUp) {
+    // Left in the queue, it ends among the dead letters, where somebody can look at it.
+    metrics.count('BadWakeUps');
+    log.error('wakeup.unreadable');
+    return;
+  }
+  const settled = await holdings.take(wakeUp.pk);
+  if (!settled) return;
+  try {
+    await done();
+  } catch (fault) {
+    // It comes again, and then there is nothing to do.
+    metrics.count('QueueFaults');
+    log.warn('wakeup.undeleted', { connection: wakeUp.pk, fault: describe(fault) });
+  }
+}
