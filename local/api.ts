@@ -2,6 +2,7 @@
  * The functions, as serverless-offline runs them from `serverless.yml` itself: the API with its key, and the schedule. They reach the
  * embedded DynamoDB and SQS through the SDK's own variables.
  */
+import { rm } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -15,7 +16,7 @@ export interface ApiOptions {
   queueUrl: string;
   logDir: string;
   signal: AbortSignal;
-  onDied(error: Error): void;
+  onDied: (error: Error) => void;
 }
 
 export interface Api {
@@ -27,41 +28,52 @@ export interface Api {
   stop(): Promise<void>;
 }
 
-const READY_WITHIN_MS = 60_000;
+const READY_WITHIN_MS = 30_000;
 
 export async function startApi(options: ApiOptions): Promise<Api> {
   const [httpPort, lambdaPort] = await freePorts(2);
   const url = `http://127.0.0.1:${httpPort}`;
   const logFile = join(options.logDir, 'api.log');
+  // A build of its own: several local systems may run at the same time.
+  const buildName = `api-${httpPort}`;
+  const stop = async (): Promise<void> => {
+    await service.stop();
+    await rm(join(options.root, '.local', 'build', buildName), { recursive: true, force: true });
+  };
   const service = await startService({
     name: 'API (serverless-offline)',
     command: process.execPath,
     args: [
-      ...['--import', join(import.meta.dirname, 'parent-guard.ts')],
-      ...[serverlessBin(options.root), 'offline', '--stage', 'local', '--host', '127.0.0.1'],
-      ...['--httpPort', String(httpPort), '--lambdaPort', String(lambdaPort)],
-      ...['--noPrependStageInUrl', '--noSponsor'],
+      `--import=${join(import.meta.dirname, 'parent-guard.ts')}`,
+      serverlessBin(options.root),
+      'offline',
+      '--stage=local',
+      '--host=127.0.0.1',
+      `--httpPort=${httpPort}`,
+      `--lambdaPort=${lambdaPort}`,
+      '--noPrependStageInUrl',
+      '--noSponsor',
       // A thread for each request in flight would take the few cores of one machine from the workers.
       '--useInProcess',
     ],
-    env: { ...options.env, QUEUE_URL: options.queueUrl, API_KEY: LOCAL_API_KEY },
+    env: { ...options.env, QUEUE_URL: options.queueUrl, API_KEY: LOCAL_API_KEY, BUILD_NAME: buildName },
     cwd: options.root,
     logFile,
     onDied: options.onDied,
   });
   try {
     await answers(`${url}/fleet`, service, logFile, options.signal);
-    // Loaded now, while its build is there: another packaging of the same folder cleans it away.
+    // Loaded now, so that the first START isn't the one that waits for it.
     await fetch(`${url}/events`, { method: 'POST', headers: { 'x-api-key': LOCAL_API_KEY }, signal: options.signal });
   } catch (error) {
-    await service.stop();
+    await stop();
     throw error;
   }
   return {
     url,
     key: LOCAL_API_KEY,
     service,
-    stop: () => service.stop(),
+    stop,
     async invoke(functionName, event, signal) {
       const path = `/2015-03-31/functions/holdfast-local-${functionName}/invocations`;
       const response = await fetch(`http://127.0.0.1:${lambdaPort}${path}`, {
@@ -82,15 +94,25 @@ export async function startApi(options: ApiOptions): Promise<Api> {
 async function answers(url: string, service: Service, logFile: string, signal: AbortSignal): Promise<void> {
   const deadlineMs = Date.now() + READY_WITHIN_MS;
   let last = 'no answer';
-  let ended: string | null = null;
+  let failure: string | null = null;
   void service.ended.then((how) => {
-    ended = how;
+    failure = how;
   });
+  // It says so when a function can't be built, but goes on running.
+  const listen = (chunk: Buffer): void => {
+    if (/^Error:$/m.test(chunk.toString())) failure = 'it reports an error';
+  };
+  service.child.stdout?.on('data', listen);
+  service.child.stderr?.on('data', listen);
   while (Date.now() < deadlineMs) {
-    if (ended !== null) throw new Error(`${service.name} did not start (${String(ended)}); its log is ${logFile}`);
+    if (failure !== null) throw new Error(`${service.name} did not start (${String(failure)}); its log is ${logFile}`);
     try {
       const response = await fetch(url, { headers: { 'x-api-key': LOCAL_API_KEY }, signal });
-      if (response.ok) return;
+      if (response.ok) {
+        service.child.stdout?.off('data', listen);
+        service.child.stderr?.off('data', listen);
+        return;
+      }
       last = `${response.status} ${await response.text()}`;
     } catch (error) {
       signal.throwIfAborted();

@@ -14,6 +14,8 @@ export function say(line = ''): void {
 
 export const seconds = (ms: number): string => `${(ms / 1000).toFixed(1)} s`;
 
+export const messageOf = (error: unknown): string => (error instanceof Error ? error.message : JSON.stringify(error));
+
 /** Says that a step was done, or that it failed, and how long it took. */
 export async function step<T>(name: string, run: () => Promise<T>): Promise<T> {
   const startedAt = performance.now();

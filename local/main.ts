@@ -4,7 +4,7 @@
  */
 import { relative } from 'node:path';
 import { parseArgs } from 'node:util';
-import { bold, dim, red, say, step } from './console.ts';
+import { bold, dim, messageOf, red, say, step } from './console.ts';
 import { System } from './system.ts';
 import type { StoppedTask } from './worker-process.ts';
 
@@ -49,7 +49,7 @@ function stop(exitCode: number): void {
 }
 
 function fail(error: unknown): void {
-  say(`\n${red('✘')} ${error instanceof Error ? error.message : String(error)}`);
+  say(`\n${red('✘')} ${messageOf(error)}`);
   say(dim(`  logs are in ${here(system.logDir)}/`));
   process.exit(1);
 }
@@ -83,7 +83,8 @@ function introduce(): void {
 
 function examples(): [string, string][] {
   const curl = `curl -s -H 'x-api-key: ${system.apiKey}'`;
-  const post = (body: object): string => `${curl} ${system.apiUrl}/events -d '${JSON.stringify(body)}'`;
+  const post = (body: object): string =>
+    `${curl} -H 'content-type: application/json' ${system.apiUrl}/events -d '${JSON.stringify(body)}'`;
   const wsUrl = flags.source ? `${system.sourceUrl}/demo-1?last_seq={last_seq}` : 'wss://echo.websocket.org';
   const source = flags.source ? { source: { name: 'numbered' } } : {};
   return [

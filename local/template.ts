@@ -75,10 +75,8 @@ export async function compileTemplate(
   // A package folder of its own: several local systems, or a deployment, may be packaging at the same time.
   const packageDir = join('.local', 'package', String(process.pid));
   try {
-    await run(process.execPath, [serverlessBin(root), 'package', '--stage', 'local', '--package', packageDir], {
-      cwd: root,
-      env,
-    });
+    const args = [serverlessBin(root), 'package', '--stage', 'local', '--package', packageDir];
+    await run(process.execPath, args, { cwd: root, env, signal });
     const text = await readFile(join(root, packageDir, 'cloudformation-template-update-stack.json'), 'utf8');
     const template = readTemplate(text);
     await mkdir(join(root, '.local', 'templates'), { recursive: true });

@@ -48,7 +48,7 @@ export class WorkerProcess {
   #failures = 0;
   #restartTimer: NodeJS.Timeout | null = null;
   #stopping: Promise<void> | null = null;
-  #waiting: ((id: string) => void)[] = [];
+  #waiting: { resolve: (id: string) => void; reject: (error: Error) => void }[] = [];
 
   constructor(options: WorkerProcessOptions) {
     this.#options = options;
@@ -72,17 +72,14 @@ export class WorkerProcess {
     return join(this.#options.logDir, `worker-${this.number}.log`);
   }
 
-  /** Resolves with the worker's id once it has said it. @throws when it doesn't within `withinMs` */
+  /** Resolves with the worker's id once it has said it. @throws when its process ends before, or `withinMs` have passed */
   async identified(withinMs: number): Promise<string> {
     if (this.#workerId !== null) return this.#workerId;
-    return new Promise((resolve, reject) => {
-      const late = `worker ${this.number} did not log worker.started within ${withinMs} ms; its log is ${this.logFile}`;
-      const timer = setTimeout(() => reject(new Error(late)), withinMs);
-      this.#waiting.push((id) => {
-        clearTimeout(timer);
-        resolve(id);
-      });
-    });
+    const { promise, resolve, reject } = Promise.withResolvers<string>();
+    const fail = (what: string): void => reject(new Error(`worker ${this.number} ${what}; its log is ${this.logFile}`));
+    const timer = setTimeout(() => fail(`did not log worker.started within ${withinMs} ms`), withinMs);
+    this.#waiting.push({ resolve, reject: (error) => fail(error.message) });
+    return promise.finally(() => clearTimeout(timer));
   }
 
   async start(): Promise<void> {
@@ -104,6 +101,8 @@ export class WorkerProcess {
       const workerId = this.#workerId;
       this.#service = null;
       this.#workerId = null;
+      const how = signal === null ? `exit code ${exitCode}` : signal;
+      for (const { reject } of this.#waiting.splice(0)) reject(new Error(`ended before it was up (${how})`));
       this.#options.onTaskStopped({ taskArn, workerId, pid: service.pid, exitCode, signal, startedAtMs, stoppedAtMs });
       if (this.#options.restart && this.#stopping === null) this.#restartLater(stoppedAtMs - startedAtMs);
     });
@@ -154,7 +153,7 @@ export class WorkerProcess {
       if (id === null || this.#service !== service) return;
       this.#workerId = id;
       this.#options.onIdentified({ id, pid: service.pid });
-      for (const resolve of this.#waiting.splice(0)) resolve(id);
+      for (const { resolve } of this.#waiting.splice(0)) resolve(id);
     });
   }
 }
