@@ -76,7 +76,10 @@ export async function compileTemplate(
   const packageDir = join('.local', 'package', String(process.pid));
   try {
     const args = [serverlessBin(root), 'package', '--stage', 'local', '--package', packageDir];
-    await run(process.execPath, args, { cwd: root, env, signal });
+    await run(process.execPath, args, { cwd: root, env, signal }).catch((error: { stdout?: string }) => {
+      signal.throwIfAborted();
+      throw new Error(`serverless.yml can't be packaged:\n${error.stdout ?? String(error)}`);
+    });
     const text = await readFile(join(root, packageDir, 'cloudformation-template-update-stack.json'), 'utf8');
     const template = readTemplate(text);
     await mkdir(join(root, '.local', 'templates'), { recursive: true });
