@@ -11,7 +11,7 @@ export function createBatcher<T>(
   options: { clock: Clock; size: number; lingerMs: number },
   send: (items: T[]) => Promise<Map<number, Error>>,
 ): (item: T) => Promise<void> {
-  let waiting: Entry<T>[] = [];
+  const waiting: Entry<T>[] = [];
   let armed = false;
 
   async function flush(): Promise<void> {

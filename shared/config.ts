@@ -33,6 +33,8 @@ const environment = z.object({
   CLOCK_SKEW: z.coerce.number().nonnegative().default(1),
   /** One request to DynamoDB or SQS, not counting SQS's long poll. Unset: follows from the heartbeat, 3 at most. */
   REQUEST_TIMEOUT: z.coerce.number().positive().optional(),
+  /** How long one poll of the queue waits. SQS takes whole seconds, 20 at most. */
+  LONG_POLL: z.coerce.number().int().min(1).max(20).default(10),
   RECONCILE_EVERY: seconds(60),
   SWEEP_EVERY: seconds(5),
   STOP_CHECK_EVERY: seconds(10),
@@ -85,6 +87,7 @@ export function readConfig(source: NodeJS.ProcessEnv = process.env) {
   return {
     tables: { connections: env.CONNECTIONS_TABLE, workers: env.WORKERS_TABLE, messages: env.MESSAGES_TABLE },
     queueUrl: env.QUEUE_URL,
+    longPollSeconds: env.LONG_POLL,
     serviceName: env.SERVICE_NAME,
     revision: env.REVISION,
     logLevel: env.LOG_LEVEL,
@@ -142,6 +145,10 @@ function wrongRelations(env: z.infer<typeof environment> & { REQUEST_TIMEOUT: nu
     [
       env.CLOSE_TIMEOUT + env.REQUEST_TIMEOUT < env.STOP_TIMEOUT,
       `STOP_TIMEOUT (${env.STOP_TIMEOUT}) must be over CLOSE_TIMEOUT + REQUEST_TIMEOUT, or a shutdown can't end in time`,
+    ],
+    [
+      env.LONG_POLL < env.STOP_TIMEOUT,
+      `LONG_POLL (${env.LONG_POLL}) must be under STOP_TIMEOUT (${env.STOP_TIMEOUT}): a shutdown waits for the last poll`,
     ],
     [
       env.REDIAL_BASE <= env.REDIAL_CAP,

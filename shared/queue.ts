@@ -1,4 +1,5 @@
 import {
+  ChangeMessageVisibilityBatchCommand,
   DeleteMessageBatchCommand,
   GetQueueAttributesCommand,
   ReceiveMessageCommand,
@@ -11,25 +12,34 @@ import { decodeWakeUp, encodeWakeUp, type WakeUp } from './wakeup.ts';
 
 /** SQS takes and gives ten messages a request at most. */
 export const queueBatch = 10;
-const longPollSeconds = 10;
 const lingerMs = 5;
+/** For the answer to a long poll, beyond the poll itself. */
+const answerMs = 5000;
 
 export type Received = {
   /** undefined: the message is no wake-up. Left alone, it ends in the dead-letter queue, where someone can look at it. */
   wakeUp: WakeUp | undefined;
   /** Acknowledges: the queue forgets the message. Not called: the queue offers it again after its visibility timeout. */
-  done(): Promise<void>;
+  done: () => Promise<void>;
+  /** Gives it back: the queue offers it to others at once. */
+  back: () => Promise<void>;
 };
 
 export type Queue = {
   send(wakeUp: WakeUp): Promise<void>;
-  /** Waits up to ten seconds for something to arrive. @param most how many messages to take, 1 to 10 */
-  receive(most: number, signal: AbortSignal): Promise<Received[]>;
+  /**
+   * Waits for something to arrive, as long as the long poll lasts. It can't be aborted: SQS would go on with the poll that
+   * nobody listens to any more, and hide what comes from everyone else for the visibility timeout.
+   * @param most how many messages to take, 1 to 10
+   */
+  receive(most: number): Promise<Received[]>;
   /** About how many wake-ups wait to be taken. SQS counts approximately. */
   depth(): Promise<number>;
 };
 
-export function sqsQueue(sqs: SQSClient, queueUrl: string, clock: Clock): Queue {
+type Options = { queueUrl: string; longPollSeconds: number; clock: Clock };
+
+export function sqsQueue(sqs: SQSClient, { queueUrl, longPollSeconds, clock }: Options): Queue {
   const batching = { clock, size: queueBatch, lingerMs };
 
   const send = createBatcher<WakeUp>(batching, async (wakeUps) => {
@@ -42,20 +52,26 @@ export function sqsQueue(sqs: SQSClient, queueUrl: string, clock: Clock): Queue 
     return faultsOf(await sqs.send(new DeleteMessageBatchCommand({ QueueUrl: queueUrl, Entries })));
   });
 
+  const giveBack = createBatcher<string>(batching, async (handles) => {
+    const Entries = handles.map((ReceiptHandle, index) => ({ Id: String(index), ReceiptHandle, VisibilityTimeout: 0 }));
+    return faultsOf(await sqs.send(new ChangeMessageVisibilityBatchCommand({ QueueUrl: queueUrl, Entries })));
+  });
+
   return {
     send,
-    async receive(most, signal) {
+    async receive(most) {
       const answer = await sqs.send(
         new ReceiveMessageCommand({
           QueueUrl: queueUrl,
           MaxNumberOfMessages: Math.min(most, queueBatch),
           WaitTimeSeconds: longPollSeconds,
         }),
-        { abortSignal: signal, requestTimeout: longPollSeconds * 1000 + 5000 },
+        { requestTimeout: longPollSeconds * 1000 + answerMs },
       );
       return (answer.Messages ?? []).map((message) => ({
         wakeUp: decodeWakeUp(message.Body ?? ''),
         done: () => remove(message.ReceiptHandle ?? ''),
+        back: () => giveBack(message.ReceiptHandle ?? ''),
       }));
     },
     async depth() {

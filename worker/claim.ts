@@ -23,13 +23,13 @@ export type ClaimOutcome =
  */
 export async function claim(context: Context, pk: string): Promise<ClaimOutcome> {
   const { workerId, leases, clock, log, metrics } = context;
-  let unanswered: unknown;
+  let unanswered: Error | undefined;
   const term = newTerm(context);
   try {
     const taken = await leases.acquire(pk, workerId, term.expiresAtMs, clock.now());
     if (taken !== 'refused') return won(context, taken, term.sentAtMs);
   } catch (fault) {
-    unanswered = fault;
+    unanswered = fault instanceof Error ? fault : new Error(describe(fault));
     metrics.count('ClaimsUnanswered');
     log.warn('claim.unanswered', { connection: pk, fault: describe(fault) });
   }
@@ -38,7 +38,7 @@ export async function claim(context: Context, pk: string): Promise<ClaimOutcome>
   if (found.leaseOwner === workerId) return adopt(context, found);
   if (!isWanted(found)) return { won: false, why: 'unwanted' };
   // Free, and our write may still be on its way: nobody can say yet whose it will be.
-  if (unanswered !== undefined && found.leaseOwner === undefined) throw unanswered;
+  if (unanswered && found.leaseOwner === undefined) throw unanswered;
   return { won: false, why: 'held', owner: found.leaseOwner };
 }
 

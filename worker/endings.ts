@@ -32,7 +32,7 @@ export function releaseFor(
     case 'stopped':
       return { status: { status: 'CLOSED', attempts: 0 } };
     case 'drained':
-      return { status: { status: 'PENDING', reason: 'handed over', attempts } };
+      return { status: { status: 'PENDING', attempts } };
     case 'failed':
       return {
         status: { status: 'FAILED', reason: ending.reason, attempts: ending.attempts },

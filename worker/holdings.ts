@@ -62,18 +62,20 @@ export class Holdings {
 
   /**
    * Claims the connection, and holds it from then on if that was won.
-   * @returns whether the matter is settled; false: DynamoDB didn't answer, somebody has to look again
+   * @returns settled: nothing is left to do about it; unanswered: DynamoDB didn't say, somebody has to look again;
+   *          no-room: another worker should have it
    */
-  take(pk: string): Promise<boolean> {
+  async take(pk: string): Promise<'settled' | 'unanswered' | 'no-room'> {
+    if (!this.has(pk) && !this.#mayTake) return 'no-room';
     return this.#claimBy(pk, () => claim(this.#context, pk));
   }
 
   /** Takes what the table says is ours although we don't hold it. */
-  adopt(row: { pk: string; leaseEpoch: number }): Promise<boolean> {
+  adopt(row: { pk: string; leaseEpoch: number }): Promise<'settled' | 'unanswered'> {
     return this.#claimBy(row.pk, () => adopt(this.#context, row));
   }
 
-  /** Takes nothing any more, hands everything over. Resolves when nothing is left. */
+  /** Hands everything over. Resolves when nothing is left. */
   async drain(): Promise<void> {
     this.#draining = true;
     for (const holding of this.all()) holding.end({ why: 'drained' });
@@ -82,8 +84,12 @@ export class Holdings {
     }
   }
 
-  async #claimBy(pk: string, attempt: () => Promise<ClaimOutcome>): Promise<boolean> {
-    if (this.has(pk)) return true;
+  get #mayTake(): boolean {
+    return !this.#draining && this.#held.size + this.#claiming.size < this.#context.config.maxConnections;
+  }
+
+  async #claimBy(pk: string, attempt: () => Promise<ClaimOutcome>): Promise<'settled' | 'unanswered'> {
+    if (this.has(pk)) return 'settled';
     const { log, metrics } = this.#context;
     const claiming = Promise.withResolvers<void>();
     this.#claiming.set(pk, claiming.promise);
@@ -94,11 +100,11 @@ export class Holdings {
         metrics.count('ClaimsLost');
         log.debug('claim.lost', { connection: pk, ...outcome });
       }
-      return true;
+      return 'settled';
     } catch (fault) {
       metrics.count('StoreFaults');
       log.warn('claim.undecided', { connection: pk, fault: describe(fault) });
-      return false;
+      return 'unanswered';
     } finally {
       this.#claiming.delete(pk);
       claiming.resolve();

@@ -72,7 +72,7 @@ function buildContext(config: Config, signal: AbortSignal): Context {
     random,
     log,
     metrics,
-    queue: sqsQueue(control.sqs, config.queueUrl, clock),
+    queue: sqsQueue(control.sqs, { ...config, clock }),
     connections: connectionsTable(control.dynamodb, config.tables.connections, config),
     leases: leasesTable(control.dynamodb, config.tables.connections, config),
     messages,

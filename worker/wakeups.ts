@@ -13,27 +13,27 @@ const retry = { baseMs: 200, capMs: 5000 };
 export async function* receiveWakeUps(
   context: Context,
   holdings: Holdings,
-  signal: AbortSignal,
+  stop: AbortSignal,
 ): AsyncGenerator<Received> {
   const { queue, clock, log, metrics, random } = context;
-  for (let failures = 0; !signal.aborted; ) {
-    await holdings.roomFreed(signal);
-    if (signal.aborted) return;
+  for (let failures = 0; !stop.aborted; ) {
+    await holdings.roomFreed(stop);
+    if (stop.aborted) return;
     try {
-      yield* await queue.receive(holdings.room, signal);
+      // The last poll is waited for, also when the worker is told to stop: what it brings is given back below.
+      yield* await queue.receive(holdings.room);
       failures = 0;
     } catch (fault) {
-      if (signal.aborted) return;
       failures++;
       metrics.count('QueueFaults');
       log.warn('queue.unanswered', { fault: describe(fault), failures });
-      await clock.sleep(retry.baseMs + fullJitterMs(retry, failures, random()), signal);
+      await clock.sleep(retry.baseMs + fullJitterMs(retry, failures, random()), stop);
     }
   }
 }
 
 /** A wake-up is only a hint: the table says what is to be done, and the hint is forgotten once that is done. */
-export async function follow(context: Context, holdings: Holdings, { wakeUp, done }: Received): Promise<void> {
+export async function follow(context: Context, holdings: Holdings, { wakeUp, done, back }: Received): Promise<void> {
   const { log, metrics } = context;
   if (!wakeUp) {
     // Left in the queue, it ends among the dead letters, where somebody can look at it.
@@ -41,13 +41,14 @@ export async function follow(context: Context, holdings: Holdings, { wakeUp, don
     log.error('wakeup.unreadable');
     return;
   }
-  const settled = await holdings.take(wakeUp.pk);
-  if (!settled) return;
   try {
-    await done();
+    const outcome = await holdings.take(wakeUp.pk);
+    if (outcome === 'settled') await done();
+    // Unanswered, it stays hidden for its visibility timeout, and is looked at again then.
+    if (outcome === 'no-room') await back();
   } catch (fault) {
     // It comes again, and then there is nothing to do.
     metrics.count('QueueFaults');
-    log.warn('wakeup.undeleted', { connection: wakeUp.pk, fault: describe(fault) });
+    log.warn('wakeup.unsettled', { connection: wakeUp.pk, fault: describe(fault) });
   }
 }

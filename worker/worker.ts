@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import { publishEvery } from '../shared/metrics.ts';
 import type { Context } from './context.ts';
 import { Holdings } from './holdings.ts';
@@ -26,17 +27,32 @@ export async function runWorker(context: Context, stop: AbortSignal, beat: () =>
     beatEvery(context, beat, end.signal),
   ]);
 
-  for await (const wakeUp of receiveWakeUps(context, holdings, stop)) void follow(context, holdings, wakeUp);
+  const following = followAll(context, holdings, stop);
 
+  await aborted(stop);
   log.info('worker.draining', { held: holdings.held });
   const inTime = new AbortController();
   const tooLate = clock.sleep(config.stopTimeoutMs * drainShare, inTime.signal).then(() => false);
   const drained = await Promise.race([holdings.drain().then(() => true), tooLate]);
   inTime.abort();
   if (!drained) log.error('worker.undrained', { held: holdings.held });
+  await following;
   end.abort();
   await background;
   return { drained };
+}
+
+async function followAll(context: Context, holdings: Holdings, stop: AbortSignal): Promise<void> {
+  const underway = new Set<Promise<void>>();
+  for await (const wakeUp of receiveWakeUps(context, holdings, stop)) {
+    const followed = follow(context, holdings, wakeUp).finally(() => underway.delete(followed));
+    underway.add(followed);
+  }
+  await Promise.all(underway);
+}
+
+async function aborted(signal: AbortSignal): Promise<void> {
+  if (!signal.aborted) await once(signal, 'abort');
 }
 
 async function beatEvery({ clock, config }: Context, beat: () => void, signal: AbortSignal): Promise<void> {

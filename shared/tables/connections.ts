@@ -68,7 +68,7 @@ export function connectionsTable(db: DynamoDBClient, table: string, options: { s
     },
 
     /** All that `owner` owns by the index, a page at a time. */
-    async ownedBy(owner: string, from?: Item): Promise<Page<OwnedRow>> {
+    async ownedBy(owner: string, from?: Item, limit?: number): Promise<Page<OwnedRow>> {
       const answer = await db.send(
         new QueryCommand({
           TableName: table,
@@ -76,6 +76,7 @@ export function connectionsTable(db: DynamoDBClient, table: string, options: { s
           KeyConditionExpression: 'lease_owner = :owner',
           ExpressionAttributeValues: values({ ':owner': owner }),
           ExclusiveStartKey: from,
+          Limit: limit,
         }),
       );
       return { rows: (answer.Items ?? []).map(toOwnedRow), next: answer.LastEvaluatedKey };
