@@ -1,0 +1,57 @@
+import type { Context } from 'aws-lambda';
+import { z } from 'zod';
+import { systemClock as clock } from '../shared/clock.ts';
+import { type Config, readConfig } from '../shared/config.ts';
+import { ConfigError, describe, InputError } from '../shared/errors.ts';
+import { createLog } from '../shared/log.ts';
+import { sqsQueue } from '../shared/queue.ts';
+import { connectionsTable } from '../shared/tables/connections.ts';
+import { type ByHandParts, reconcileByHand } from './by-hand.ts';
+import { clientsFor, metricsFor } from './container.ts';
+import { sweepThrough } from './sweep.ts';
+
+/** What a sweep takes at most, while requests to DynamoDB and SQS hang: none begins with less time than that. */
+const marginMs = 10_000;
+
+const scheduled = z.object({ source: z.literal('aws.events') });
+
+let log = createLog('info', { service: 'holdfast', function: 'reconcile' });
+let built: { config: Config; parts: ByHandParts } | undefined;
+
+/**
+ * The safety net: finds connections that are wanted and that nobody owns. By schedule it sweeps until the next call is
+ * due; by hand (`{"dryRun": true}`, `{"connectionId": "…"}`, `{"workerId": "…"}`, or nothing) it looks once and answers.
+ */
+export async function handler(event: unknown, context: Context): Promise<unknown> {
+  try {
+    built ??= build();
+    const { config, parts } = built;
+    if (!scheduled.safeParse(event).success) return await reconcileByHand(parts, event);
+    const remainingMs = () => context.getRemainingTimeInMillis();
+    const done = await sweepThrough(parts, { ...config.reconcile, marginMs, remainingMs });
+    log.info('reconcile.done', { request_id: context.awsRequestId, ...done });
+    return done;
+  } catch (fault) {
+    const request_id = context.awsRequestId;
+    if (fault instanceof ConfigError) log.error('config.invalid', { request_id, problems: fault.message.split('\n') });
+    else if (fault instanceof InputError) log.warn('reconcile.refused', { request_id, message: fault.message });
+    else log.error('reconcile.failed', { request_id, fault: describe(fault) });
+    throw fault;
+  }
+}
+
+function build(): { config: Config; parts: ByHandParts } {
+  const config = readConfig();
+  log = createLog(config.logLevel, { service: config.serviceName, function: 'reconcile' });
+  const aws = clientsFor(config);
+  const parts = {
+    connections: connectionsTable(aws.dynamodb, config.tables.connections, config),
+    queue: sqsQueue(aws.sqs, { ...config, clock }),
+    shards: config.shards,
+    clock,
+    metrics: metricsFor(config, aws, log),
+    log,
+    random: Math.random,
+  };
+  return { config, parts };
+}

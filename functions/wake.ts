@@ -1,0 +1,48 @@
+import { describe } from '../shared/errors.ts';
+import type { Log } from '../shared/log.ts';
+import type { Metrics } from '../shared/metrics.ts';
+import type { Queue } from '../shared/queue.ts';
+
+export type WakeParts = {
+  queue: Pick<Queue, 'send' | 'depth'>;
+  metrics: Metrics;
+  log: Log;
+  /** in [0, 1) */
+  random: () => number;
+};
+
+export type Woken = { sent: number; skipped: number; failed: number; why: string | null };
+
+/** Handed to the queue at the same time; it puts ten of them in a request. */
+const mostAtOnce = 500;
+
+/**
+ * Sends a wake-up for each of these connections, less the number that the queue holds already. While the workers are
+ * full, or away, nobody takes any: each sweep would then lay another one for every orphan on top, and the first worker
+ * with room would go through all of them. Which orphan a waiting wake-up is for can't be seen from outside the queue, so
+ * the choice is made anew at each sweep, beginning somewhere else.
+ */
+export async function wake({ queue, metrics, log, random }: WakeParts, pks: string[], dryRun: boolean): Promise<Woken> {
+  if (pks.length === 0) return { sent: 0, skipped: 0, failed: 0, why: null };
+  const waiting = await queue.depth();
+  const budget = Math.max(0, pks.length - waiting);
+  const skipped = pks.length - budget;
+  const full = skipped > 0 ? `the queue already holds ${waiting} wake-ups` : null;
+  if (dryRun) return { sent: 0, skipped: pks.length, failed: 0, why: ['dry run', full].filter(Boolean).join('; ') };
+
+  const first = Math.floor(random() * pks.length);
+  const chosen = [...pks.slice(first), ...pks.slice(0, first)].slice(0, budget);
+  const faults: unknown[] = [];
+  for (let start = 0; start < chosen.length; start += mostAtOnce) {
+    const sends = chosen.slice(start, start + mostAtOnce).map((pk) => queue.send({ pk }));
+    const outcomes = await Promise.allSettled(sends);
+    faults.push(...outcomes.flatMap((outcome) => (outcome.status === 'rejected' ? [outcome.reason] : [])));
+  }
+  const sent = chosen.length - faults.length;
+  metrics.count('WakeUpsSent', sent);
+  if (faults.length === 0) return { sent, skipped, failed: 0, why: full };
+  metrics.count('QueueFaults', faults.length);
+  metrics.count('ReconcileErrors');
+  log.error('wakeup.unsent', { count: faults.length, fault: describe(faults[0]) });
+  return { sent, skipped, failed: faults.length, why: `the queue did not take ${faults.length} of them` };
+}
