@@ -46,6 +46,11 @@ export class Holding {
     return this.#connection.generation;
   }
 
+  /** It has a reason to end, and is cleaning up. */
+  get ending(): boolean {
+    return this.#over;
+  }
+
   /** Ends it, unless something else did before. */
   end(ending: Ending): void {
     if (this.#over) return;

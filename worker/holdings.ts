@@ -66,6 +66,9 @@ export class Holdings {
    *          no-room: another worker should have it
    */
   async take(pk: string): Promise<'settled' | 'unanswered' | 'no-room'> {
+    // A hint about one that is on its way out may be about a START that came after its STOP: not to be dropped.
+    const before = this.#held.get(pk);
+    if (before?.ending) await before.ended;
     if (!this.has(pk) && !this.#mayTake) return 'no-room';
     return this.#claimBy(pk, () => claim(this.#context, pk));
   }
