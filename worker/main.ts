@@ -23,7 +23,8 @@ const socketsToStore = 50;
 async function main(): Promise<number> {
   const config = readConfig();
   const stop = new AbortController();
-  const context = buildContext(config, stop.signal);
+  const over = new AbortController();
+  const context = buildContext(config, over.signal);
   const { log, workerId } = context;
   for (const signal of ['SIGTERM', 'SIGINT'] as const) {
     process.on(signal, () => {
@@ -49,11 +50,14 @@ async function main(): Promise<number> {
     revision: config.revision,
   });
   const { drained } = await runWorker(context, stop.signal, () => touch(config.healthFile, systemClock.now()));
+  // Not before: what was read is stored while the worker drains.
+  over.abort();
   log.info('worker.ended', { drained });
   return drained ? exitCodes.drained : exitCodes.undrained;
 }
 
-function buildContext(config: Config, signal: AbortSignal): Context {
+/** @param over aborts when nothing is to be stored any more */
+function buildContext(config: Config, over: AbortSignal): Context {
   // A fresh id for each process: what an earlier one owned is never taken for ours.
   const workerId = `w-${randomUUID()}`;
   const clock = systemClock;
@@ -77,7 +81,7 @@ function buildContext(config: Config, signal: AbortSignal): Context {
     leases: leasesTable(control.dynamodb, config.tables.connections, config),
     messages,
     workers: workersTable(control.dynamodb, config.tables.workers),
-    sink: createSink({ messages, clock, random, log, metrics, bufferBytes: config.sink.bufferBytes, signal }),
+    sink: createSink({ messages, clock, random, log, metrics, bufferBytes: config.sink.bufferBytes, signal: over }),
     openSocket: socketOpener({ config, clock, random }),
   };
 }
