@@ -6,6 +6,7 @@ import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import type { SQSClient } from '@aws-sdk/client-sqs';
+import { readConfig } from '../shared/config.ts';
 import { dynamodbClient, type Namespace, sqsClient } from './aws.ts';
 import { baseEnvironment, LOCAL_API_KEY, workerEnvironment } from './environment.ts';
 import { Fleet } from './fleet.ts';
@@ -50,10 +51,6 @@ export class System {
   #stopping: Promise<void> | null = null;
 
   constructor(options: SystemOptions) {
-    const { LOG_LEVEL: logLevel = 'info' } = options.env ?? process.env;
-    if (logLevel !== 'info' && logLevel !== 'debug') {
-      throw new Error(`LOG_LEVEL is ${logLevel}, but a worker's id is read from its log: use info or debug`);
-    }
     this.#options = options;
     this.#env = baseEnvironment(options.env ?? process.env);
     const dir = join(ROOT, options.dir ?? '.local');
@@ -137,6 +134,7 @@ export class System {
   /** Starts everything, or nothing: what was up already is ended when a part fails. */
   async start(): Promise<void> {
     try {
+      checkConfiguration(this.#env);
       // What an earlier run left would only be mistaken for this one's.
       await rm(this.#logDir, { recursive: true, force: true });
       const parts = await this.#starter.start();
@@ -265,4 +263,14 @@ export async function startSystem(options: SystemOptions = {}): Promise<System> 
   const system = new System(options);
   await system.start();
   return system;
+}
+
+/** Said here in one line, rather than by each worker and function in its log. */
+function checkConfiguration(env: Record<string, string>): void {
+  const later = 'known when it is there';
+  const names = { CONNECTIONS_TABLE: later, WORKERS_TABLE: later, MESSAGES_TABLE: later, QUEUE_URL: later };
+  const { logLevel } = readConfig({ ...env, ...names });
+  if (logLevel !== 'info' && logLevel !== 'debug') {
+    throw new Error(`LOG_LEVEL is ${logLevel}, but a worker's id is read from its log: use info or debug`);
+  }
 }
