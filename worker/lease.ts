@@ -127,7 +127,7 @@ export class Lease {
   #armFence(): void {
     this.#fence.cancel();
     const { clock } = this.#context;
-    this.#fence = clock.timer(this.#validUntilMs - clock.monotonic(), () => {
+    this.#fence = clock.timer(Math.max(0, this.#validUntilMs - clock.monotonic()), () => {
       if (this.valid()) this.#armFence();
     });
   }
