@@ -6,7 +6,8 @@ import type { ConnectionsTable } from '../../../shared/tables/connections.ts';
 import { Holdings } from '../../../worker/holdings.ts';
 import { watchOwned } from '../../../worker/owned.ts';
 import { startAws, type TestAws } from '../../support/aws.ts';
-import { wishes, workerOn } from '../../support/worker-on-aws.ts';
+import { wishes } from '../../support/wishes.ts';
+import { workerOn } from '../../support/worker-on-aws.ts';
 
 let aws: TestAws;
 const running: (() => Promise<void>)[] = [];
