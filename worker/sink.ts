@@ -93,6 +93,7 @@ export function createSink({ messages, clock, random, log, metrics, bufferBytes,
       const left = new Set(
         await messages.store(
           entries.map((entry) => entry.message),
+          () => entries.every((entry) => entry.lane.mayWrite()),
           signal,
         ),
       );

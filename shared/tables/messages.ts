@@ -28,13 +28,22 @@ export function messagesTable(db: DynamoDBClient, table: string, options: { ttlM
   return {
     /**
      * Stores messages, each of them or not: a batch is no transaction. Writing one again is harmless.
+     * @param mayWrite asked once more when the request is ready to go: making and signing it takes several turns, and the
+     *                 process may be stopped for long in any of them
      * @returns those that DynamoDB left out; throws when it didn't answer, and then nothing is known of any
      */
-    async store(messages: Message[], signal: AbortSignal): Promise<Message[]> {
+    async store(messages: Message[], mayWrite: () => boolean, signal: AbortSignal): Promise<Message[]> {
       const requests = messages.map((message) => ({ PutRequest: { Item: toItem(message, options.ttlMs) } }));
-      const answer = await db.send(new BatchWriteItemCommand({ RequestItems: { [table]: requests } }), {
-        abortSignal: signal,
-      });
+      const command = new BatchWriteItemCommand({ RequestItems: { [table]: requests } });
+      command.middlewareStack.add(
+        (send) => async (request) => {
+          if (!mayWrite()) throw new Error('not sent: it may not be written any more');
+          return send(request);
+        },
+        // The last one before the network.
+        { name: 'mayWrite', step: 'deserialize', priority: 'low' },
+      );
+      const answer = await db.send(command, { abortSignal: signal });
       const left = answer.UnprocessedItems?.[table];
       if (!left || left.length === 0) return [];
       const keys = new Set(left.map((request) => keyOf(request.PutRequest?.Item)));

@@ -6,6 +6,7 @@ import { workersTable } from '../../shared/tables/workers.ts';
 import { type GetStore, now } from './contract.ts';
 
 const { signal } = new AbortController();
+const always = () => true;
 
 function message(pk: string, sk: string, more: Partial<Message> = {}): Message {
   const same = { binary: false, part: 0, parts: 1, timestampMs: now, workerId: 'worker-1', epoch: 3 };
@@ -24,6 +25,7 @@ export function messagesContract(getStore: GetStore): void {
       const sk = seqKey('17');
       await table().store(
         [message('CONN#stored', sk, { prev: seqKey('16'), binary: true, data: 'AAE=', parts: 2 })],
+        always,
         signal,
       );
       const Key = { pk: { S: 'CONN#stored' }, sk: { S: sk } };
@@ -46,9 +48,17 @@ export function messagesContract(getStore: GetStore): void {
 
     test('the same message twice is one item', async () => {
       const batch = ['1', '2', '3'].map((seq) => message('CONN#twice', seqKey(seq)));
-      expect(await table().store(batch, signal)).toEqual([]);
-      expect(await table().store(batch, signal)).toEqual([]);
+      expect(await table().store(batch, always, signal)).toEqual([]);
+      expect(await table().store(batch, always, signal)).toEqual([]);
       expect(await newest('CONN#twice', 10)).toEqual({ keys: ['1', '2', '3'].map(seqKey), truncated: false });
+    });
+
+    test('what may not be written any more when the request is ready is not sent', async () => {
+      const batch = [message('CONN#too-late', seqKey('1'))];
+      let asked = 0;
+      const never = () => ++asked < 0;
+      await expect(table().store(batch, never, signal)).rejects.toThrow('not sent');
+      expect([asked, await newest('CONN#too-late', 10)]).toEqual([1, { keys: [], truncated: false }]);
     });
 
     test('the newest numbered ones, oldest first, with parts and with frames that have no number', async () => {
@@ -64,7 +74,7 @@ export function messagesContract(getStore: GetStore): void {
         message('CONN#newest', keys[4] ?? '', { prev: keys[3] }),
         message('CONN#newest-other', seqKey('99')),
       ];
-      await table().store(batch.reverse(), signal);
+      await table().store(batch.reverse(), always, signal);
       expect(await newest('CONN#newest', 100)).toEqual({ keys, truncated: false });
       expect(await newest('CONN#newest', 2)).toEqual({ keys: keys.slice(3), truncated: true });
       const { keys: rows } = await table().newestNumbered('CONN#newest', 100);
@@ -73,7 +83,7 @@ export function messagesContract(getStore: GetStore): void {
     });
 
     test('what the source does not number is not taken for a number', async () => {
-      await table().store([message('CONN#unnumbered', counterKey(1_790_000_000, 1))], signal);
+      await table().store([message('CONN#unnumbered', counterKey(1_790_000_000, 1))], always, signal);
       expect(await newest('CONN#unnumbered', 10)).toEqual({ keys: [], truncated: false });
     });
   });
