@@ -8,7 +8,7 @@ import type { Report } from '../../local/source/ledger.ts';
 import { type System, type SystemOptions, startSystem } from '../../local/system.ts';
 import type { StoppedTask } from '../../local/worker-process.ts';
 import { systemClock } from '../../shared/clock.ts';
-import { type Connection, pkOf, type SourceChoice } from '../../shared/connection.ts';
+import { type Connection, type SourceChoice } from '../../shared/connection.ts';
 import { sqsQueue } from '../../shared/queue.ts';
 import { connectionsTable } from '../../shared/tables/connections.ts';
 import { wishes } from './wishes.ts';
