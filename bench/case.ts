@@ -20,7 +20,7 @@ export interface Bench {
   readonly quick: boolean;
   /** Progress, for whoever waits. */
   say(line: string): void;
-  /** A local system of its own for this case; ended after it, however it ends. */
+  /** A local system of its own for this case; ended after it, however it ends, or when the case asks for the next one. */
   fleet(options?: FleetOptions): Promise<Fleet>;
 }
 

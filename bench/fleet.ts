@@ -14,7 +14,10 @@ export interface FleetOptions {
   workers?: number;
   /** A proxy between the workers and DynamoDB; the functions don't go through it. */
   proxied?: boolean;
+  /** For all parts. */
   env?: Record<string, string>;
+  /** For the workers alone. */
+  workerEnv?: Record<string, string>;
   dir?: string;
   onDied?: (error: Error) => void;
 }
@@ -50,14 +53,15 @@ export class Fleet {
   readonly system: System;
   readonly #options: FleetOptions;
   #proxy: DynamoProxy | null = null;
+  #starting: Promise<DynamoProxy> | null = null;
   #api: ApiClient | null = null;
   #source: SourceClient | null = null;
 
   constructor(options: FleetOptions) {
     this.#options = options;
-    const { env = {}, dir = '.local/bench', onDied, proxied = false, workers = 2 } = options;
+    const { env = {}, dir = '.local/bench', onDied } = options;
     this.system = new System({
-      workers: proxied ? 0 : workers,
+      workers: 0,
       env: { ...process.env, ...env },
       dir,
       ...(onDied === undefined ? {} : { onDied }),
@@ -68,19 +72,19 @@ export class Fleet {
     await this.system.start();
     this.#api = new ApiClient(this.system.apiUrl, this.system.apiKey);
     this.#source = new SourceClient(this.system.sourceUrl);
-    if (this.#options.proxied !== true) return;
-    this.#proxy = await startDynamoProxy({ target: this.system.dynamodbUrl });
-    await Promise.all(Array.from({ length: this.#options.workers ?? 2 }, () => this.#addProxied()));
+    const { workers = 2, proxied = false } = this.#options;
+    await Promise.all(Array.from({ length: workers }, () => (proxied ? this.addProxiedWorker() : this.#addWorker())));
   }
 
   /** One more worker, the only one behind the proxy unless all are. */
   async addProxiedWorker(): Promise<WorkerProcess> {
-    this.#proxy ??= await startDynamoProxy({ target: this.system.dynamodbUrl });
-    return this.#addProxied();
+    this.#starting ??= startDynamoProxy({ target: this.system.dynamodbUrl });
+    this.#proxy = await this.#starting;
+    return this.#addWorker({ AWS_ENDPOINT_URL_DYNAMODB: this.#proxy.url });
   }
 
-  #addProxied(): Promise<WorkerProcess> {
-    return this.system.addWorker({ AWS_ENDPOINT_URL_DYNAMODB: this.proxy.url });
+  #addWorker(env: Record<string, string> = {}): Promise<WorkerProcess> {
+    return this.system.addWorker({ ...this.#options.workerEnv, ...env });
   }
 
   /** At once: what was to be measured has been measured. */

@@ -1,6 +1,6 @@
 /** Processor and memory of processes, as Linux counts them. */
 import { readFile } from 'node:fs/promises';
-import { availableParallelism, cpus, loadavg } from 'node:os';
+import { availableParallelism, cpus } from 'node:os';
 
 /** Linux tells processes' times in this unit on every architecture that it runs on, whatever the kernel's own is. */
 const TICKS_PER_SECOND = 100;
@@ -47,7 +47,7 @@ export function shareOfOthers(before: Usage, after: Usage): number {
 
 export function describeMachine(): string {
   const model = cpus()[0]?.model ?? 'unknown processor';
-  return `${availableParallelism()} cores (${model}), Node ${process.versions.node}, load ${(loadavg()[0] ?? 0).toFixed(1)} at the start`;
+  return `${availableParallelism()} cores (${model}), Node ${process.versions.node}`;
 }
 
 async function statFields(pid: number): Promise<(number: number) => number> {

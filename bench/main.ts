@@ -3,9 +3,9 @@
  *
  *   node bench/main.ts [case ...] [--list] [--quick] [--json file] [--markdown file]
  *
- * Exits with 0 only if every case was reached.
+ * Into a `--json` file that exists, the new results go beside those of the other cases. Exits with 0 only if every case was reached.
  */
-import { writeFile } from 'node:fs/promises';
+import { readFile, writeFile } from 'node:fs/promises';
 import { parseArgs } from 'node:util';
 import { bold, dim, messageOf, red, say, seconds } from '../local/console.ts';
 import type { Bench, Case, Outcome } from './case.ts';
@@ -43,16 +43,33 @@ function chosen(names: string[]): Case[] {
 }
 
 async function runAll(subjects: Case[]): Promise<boolean> {
-  const run: Run = { at: new Date().toISOString(), machine: describeMachine(), quick: values.quick, results: [] };
+  const run: Run = { machine: describeMachine(), quick: values.quick, results: [] };
+  const kept = values.json === undefined ? [] : await earlierResults(values.json);
   for (const subject of subjects) {
     say(`\n${bold(subject.name)}: ${subject.what}`);
     run.results.push(await measure(subject));
-    // Kept as it goes: a run takes long, and may be interrupted.
-    if (values.json !== undefined) await writeFile(values.json, `${JSON.stringify(run, null, 2)}\n`);
-    if (values.markdown !== undefined) await writeFile(values.markdown, toMarkdown(run));
+    // Written as it goes: a run takes long, and may be interrupted.
+    const all = { ...run, results: inOrder([...run.results, ...kept]) };
+    if (values.json !== undefined) await writeFile(values.json, `${JSON.stringify(all, null, 2)}\n`);
+    if (values.markdown !== undefined) await writeFile(values.markdown, toMarkdown(all));
   }
   showRun(run);
   return run.results.every(({ reached }) => reached);
+}
+
+/** Of cases that aren't measured now: one can be measured again without all the others. */
+async function earlierResults(file: string): Promise<Result[]> {
+  try {
+    return (JSON.parse(await readFile(file, 'utf8')) as Run).results;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return [];
+    throw error;
+  }
+}
+
+/** @param results the first of each name counts */
+function inOrder(results: Result[]): Result[] {
+  return cases.flatMap(({ name }) => results.find((result) => result.name === name) ?? []);
 }
 
 /** A case that misses is tried once more: the machine may have been busy with something else. */
@@ -64,7 +81,8 @@ async function measure(subject: Case): Promise<Result> {
     const after = await usage();
     tries.push(outcome);
     showOutcome(outcome);
-    const result = resultOf(subject, tries, shareOfOthers(before, after), after.atMs - before.atMs);
+    const tookMs = after.atMs - before.atMs;
+    const result = resultOf(subject, tries, { ms: before.atMs, othersShare: shareOfOthers(before, after), tookMs });
     if (result.reached || tries.length === TRIES) return result;
     say(dim('    once more'));
   }
@@ -79,6 +97,7 @@ async function attempt(subject: Case): Promise<Outcome> {
     quick: values.quick,
     say: (line) => say(dim(`    ${seconds(performance.now() - startedAt).padStart(7)}  ${line}`)),
     async fleet(options: FleetOptions = {}) {
+      await running?.end();
       running = new Fleet({ dir: `.local/bench/${subject.name}`, ...options, onDied: died.reject });
       await running.begin();
       return running;

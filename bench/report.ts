@@ -5,6 +5,7 @@ import type { Case, Outcome } from './case.ts';
 /** A case may have been tried twice; the last try counts, and the first is told. */
 export interface Result {
   name: string;
+  at: string;
   what: string;
   mustBe: string;
   published: string;
@@ -18,7 +19,6 @@ export interface Result {
 }
 
 export interface Run {
-  at: string;
   machine: string;
   quick: boolean;
   results: Result[];
@@ -27,21 +27,26 @@ export interface Run {
 /** From so much on, times may say more of the machine than of the code. */
 const LOADED = 0.15;
 
-export function resultOf(subject: Case, tries: Outcome[], othersShare: number, tookMs: number): Result {
+export function resultOf(
+  subject: Case,
+  tries: Outcome[],
+  at: { ms: number; othersShare: number; tookMs: number },
+): Result {
   const { name, what, mustBe, published } = subject;
   const outcome = tries.at(-1) ?? { checks: [] };
   const missed = (one: Outcome): string[] =>
     one.checks.filter(({ reached }) => !reached).map((check) => `${check.what}: ${check.measured}`);
   return {
     name,
+    at: new Date(at.ms).toISOString(),
     what,
     mustBe,
     published,
     reached: outcome.checks.length > 0 && missed(outcome).length === 0,
     outcome,
     firstTryMissed: tries.length > 1 ? missed(tries[0] ?? { checks: [] }) : [],
-    othersShare,
-    tookMs,
+    othersShare: at.othersShare,
+    tookMs: at.tookMs,
   };
 }
 
@@ -66,7 +71,7 @@ export function showRun({ results }: Run): void {
   say(`\n${reached} of ${results.length} reached`);
 }
 
-export function toMarkdown({ at, machine, quick, results }: Run): string {
+export function toMarkdown({ machine, quick, results }: Run): string {
   const rows = results.map((result) => [
     result.what,
     result.mustBe,
@@ -78,6 +83,8 @@ export function toMarkdown({ at, machine, quick, results }: Run): string {
   const details = results.flatMap((result) => [
     `### ${result.name}`,
     '',
+    `At ${result.at}, in ${Math.round(result.tookMs / 1000)} s.`,
+    '',
     ...result.outcome.checks.map(
       ({ what, measured, mustBe, reached }) => `- ${reached ? '' : '**missed** '}${what}: ${measured} (${mustBe})`,
     ),
@@ -88,7 +95,7 @@ export function toMarkdown({ at, machine, quick, results }: Run): string {
   return [
     '# Figures',
     '',
-    `Measured by \`npm run bench${quick ? ' -- --quick' : ''}\` on ${at}: ${machine}.`,
+    `Measured by \`npm run bench${quick ? ' -- --quick' : ''}\` on ${machine}.`,
     'Everything runs on that one machine: the workers, the functions, DynamoDB (dynalite), SQS (fauxqs) and the source.',
     'The published code was measured on the same machine, with the same embedded services.',
     '"Others" is the share of the machine that processes outside the bench used meanwhile.',
