@@ -225,13 +225,16 @@ describe('a wall clock that is set', () => {
     expect(a.loss).toBe('expired');
   });
 
-  test('forward: nobody counts on more than the term', async () => {
+  test('forward: nobody counts on more than the term, from before the renewal was sent', async () => {
     const { lease: a, clock, renewal, keep } = lease();
     keep();
     clock.shiftWall(3_600_000);
     await clock.advance(firstMs);
+    await clock.advance(2_000);
     await renewal(0).answer('renewed');
-    await clock.advance(ownMs);
+    await clock.advance(ownMs - 2_000 - 1);
+    expect(a.valid()).toBe(true);
+    await clock.advance(1);
     expect(a.valid()).toBe(false);
   });
 });
