@@ -33,15 +33,16 @@ export const shortTimes = {
 export const leaseMs = 6_000;
 const sweepMs = 1_000;
 
-type Options = Pick<SystemOptions, 'workers' | 'api'> & { env?: Record<string, string> };
+type Options = Pick<SystemOptions, 'workers' | 'api' | 'restartWorkers'> & { env?: Record<string, string> };
 
 /** @param name of the test file: its logs are kept below `.local/e2e/` */
-export async function startRig(name: string, { env = {}, workers = 1, api = false }: Options = {}): Promise<Rig> {
+export async function startRig(name: string, options: Options = {}): Promise<Rig> {
+  const { env = {}, workers = 1, api = false, restartWorkers = false } = options;
   const tasks: StoppedTask[] = [];
   const system = await startSystem({
     workers,
     api,
-    restartWorkers: false,
+    restartWorkers,
     dir: `.local/e2e/${name}`,
     env: { ...process.env, ...shortTimes, ...env },
     onTaskStopped: (task) => tasks.push(task),
@@ -179,6 +180,7 @@ export class Rig {
   /** Ends everything. @throws when a process is left */
   async stop(): Promise<void> {
     this.#over.abort();
+    this.#notePids();
     await this.#sweeping;
     await this.system.stop();
     const left = await waitUntilGone([...this.#pids]);
