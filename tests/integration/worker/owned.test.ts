@@ -2,7 +2,7 @@ import { DeleteItemCommand, UpdateItemCommand } from '@aws-sdk/client-dynamodb';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
 import { waitFor } from '../../../local/measure.ts';
 import type { Connection } from '../../../shared/connection.ts';
-import type { ConnectionsTable } from '../../../shared/tables/connections.ts';
+import type { ConnectionsTable, OwnedRow } from '../../../shared/tables/connections.ts';
 import { Holdings } from '../../../worker/holdings.ts';
 import { watchOwned } from '../../../worker/owned.ts';
 import { startAws, type TestAws } from '../../support/aws.ts';
@@ -22,12 +22,20 @@ afterAll(() => aws?.stop());
 
 const within = 5_000;
 
-/** A worker that only looks at what it owns, twenty times a second. @param hidden rows that its index doesn't show */
-function watching({ env = {}, hidden = [] as string[] } = {}) {
+type Watched = { env?: Record<string, string>; hidden?: string[]; stale?: (row: OwnedRow) => OwnedRow };
+
+/**
+ * A worker that only looks at what it owns, twenty times a second.
+ * @param hidden rows that its index doesn't show
+ * @param stale  how its index shows rows that it hasn't caught up with
+ */
+function watching({ env = {}, hidden = [], stale = (row) => row }: Watched = {}) {
   const plain = workerOn(aws, { env: { STOP_CHECK_EVERY: '0.05', LONG_POLL: '1', ...env } });
+  let looks = 0;
   const ownedBy: ConnectionsTable['ownedBy'] = async (...query) => {
     const page = await plain.context.connections.ownedBy(...query);
-    return { ...page, rows: page.rows.filter(({ pk }) => !hidden.includes(pk)) };
+    looks++;
+    return { ...page, rows: page.rows.filter(({ pk }) => !hidden.includes(pk)).map(stale) };
   };
   const reads: string[] = [];
   const get: ConnectionsTable['get'] = (pk) => {
@@ -53,7 +61,11 @@ function watching({ env = {}, hidden = [] as string[] } = {}) {
     await waitFor('the first dial', within, async () => plain.sockets.find(({ url }) => url === wsUrl) ?? null);
     return { pk, holding };
   };
-  return { ...plain, context, reads, holdings, start, stopWish, item, hold };
+  const looked = async (times: number) => {
+    const enough = looks + times;
+    await waitFor('looks at the index', within, async () => (looks >= enough ? true : null));
+  };
+  return { ...plain, context, reads, looked, holdings, start, stopWish, item, hold };
 }
 
 const becomes = (what: string, item: () => Promise<Connection>, is: (item: Connection) => boolean) =>
@@ -139,6 +151,19 @@ describe('what is held', () => {
     await stopWish('d-sound');
     expect(await holding.ended).toEqual({ why: 'stopped' });
     expect(holdings.get(broken)?.lease.loss).toBeUndefined();
+  });
+});
+
+describe('a row that the index hasn’t caught up with', () => {
+  test.each<[string, Partial<OwnedRow>]>([
+    ['a STOP before the START that is held', { desiredState: 'STOPPED', generation: 0 }],
+    ['a STOP in an earlier epoch', { desiredState: 'STOPPED', leaseEpoch: 1 }],
+    ['something else that was wanted before', { generation: 0 }],
+  ])('says nothing: %s', async (what, older) => {
+    const { hold, looked, sockets } = watching({ stale: (row) => ({ ...row, ...older }) });
+    const { holding } = await hold(what.replaceAll(' ', '-'));
+    await looked(4);
+    expect([holding.ending, sockets.length]).toEqual([false, 1]);
   });
 });
 
