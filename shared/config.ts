@@ -27,8 +27,13 @@ const environment = z.object({
   METRICS_EVERY: seconds(30),
   /** How many keys of the index `by_desired_state` share the load. Raise it at any time; never lower it. */
   SHARDS: count(16),
+  /** on: a short lease for each worker, a long one for each connection. off: a short one for each connection. */
+  WORKER_LEASE: z.enum(['on', 'off']).default('on'),
+  /** The short lease. */
   LEASE_SECONDS: seconds(20),
   HEARTBEAT_EVERY: seconds(5),
+  /** Unset: an hour with the worker lease, LEASE_SECONDS without it. */
+  CONNECTION_LEASE_SECONDS: z.coerce.number().positive().optional(),
   /** How far the clocks of two machines may be apart. The holder of a lease gives it up this much early. */
   CLOCK_SKEW: z.coerce.number().nonnegative().default(1),
   /** One request to DynamoDB or SQS, not counting SQS's long poll. Unset: follows from the heartbeat, 3 at most. */
@@ -80,6 +85,8 @@ export function readConfig(source: NodeJS.ProcessEnv = process.env) {
   const env = {
     ...parsed.data,
     REQUEST_TIMEOUT: parsed.data.REQUEST_TIMEOUT ?? Math.min(3, parsed.data.HEARTBEAT_EVERY * 0.6),
+    CONNECTION_LEASE_SECONDS:
+      parsed.data.CONNECTION_LEASE_SECONDS ?? (parsed.data.WORKER_LEASE === 'on' ? 3600 : parsed.data.LEASE_SECONDS),
   };
   const wrong = wrongRelations(env);
   if (wrong.length > 0) throw new ConfigError(wrong.join('\n'));
@@ -93,7 +100,13 @@ export function readConfig(source: NodeJS.ProcessEnv = process.env) {
     logLevel: env.LOG_LEVEL,
     metrics: { to: env.METRICS, everyMs: ms(env.METRICS_EVERY) },
     shards: env.SHARDS,
+    workerLease: env.WORKER_LEASE === 'on',
     lease: { forMs: ms(env.LEASE_SECONDS), heartbeatMs: ms(env.HEARTBEAT_EVERY), skewMs: ms(env.CLOCK_SKEW) },
+    connectionLease: {
+      forMs: ms(env.CONNECTION_LEASE_SECONDS),
+      heartbeatMs: env.WORKER_LEASE === 'on' ? ms(env.CONNECTION_LEASE_SECONDS / 3) : ms(env.HEARTBEAT_EVERY),
+      skewMs: ms(env.CLOCK_SKEW),
+    },
     requestTimeoutMs: ms(env.REQUEST_TIMEOUT),
     reconcile: { everyMs: ms(env.RECONCILE_EVERY), sweepMs: ms(env.SWEEP_EVERY) },
     stopCheckMs: ms(env.STOP_CHECK_EVERY),
@@ -121,10 +134,12 @@ export function readConfig(source: NodeJS.ProcessEnv = process.env) {
   };
 }
 
+type Settled = z.infer<typeof environment> & { REQUEST_TIMEOUT: number; CONNECTION_LEASE_SECONDS: number };
+
 const dayMs = 86_400_000;
 
 /** Timings are checked against each other here, once, and not found out in production. */
-function wrongRelations(env: z.infer<typeof environment> & { REQUEST_TIMEOUT: number }): string[] {
+function wrongRelations(env: Settled): string[] {
   const rules: [boolean, string][] = [
     [
       env.HEARTBEAT_EVERY < env.LEASE_SECONDS / 3,
@@ -137,6 +152,13 @@ function wrongRelations(env: z.infer<typeof environment> & { REQUEST_TIMEOUT: nu
     [
       env.CLOCK_SKEW + env.HEARTBEAT_EVERY + env.REQUEST_TIMEOUT < env.LEASE_SECONDS,
       `CLOCK_SKEW (${env.CLOCK_SKEW}) leaves no time to renew within LEASE_SECONDS (${env.LEASE_SECONDS})`,
+    ],
+    [
+      env.WORKER_LEASE === 'on'
+        ? env.CONNECTION_LEASE_SECONDS > env.LEASE_SECONDS
+        : env.HEARTBEAT_EVERY < env.CONNECTION_LEASE_SECONDS / 3 &&
+          env.CLOCK_SKEW + env.HEARTBEAT_EVERY + env.REQUEST_TIMEOUT < env.CONNECTION_LEASE_SECONDS,
+      `CONNECTION_LEASE_SECONDS (${env.CONNECTION_LEASE_SECONDS}) must be over LEASE_SECONDS with the worker lease, and over three heartbeats without it`,
     ],
     [
       env.SWEEP_EVERY <= env.RECONCILE_EVERY,

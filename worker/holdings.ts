@@ -1,5 +1,6 @@
 import type { Connection } from '../shared/connection.ts';
 import { describe } from '../shared/errors.ts';
+import type { Claim, Predecessor } from '../shared/tables/leases.ts';
 import { adopt, claim, type ClaimOutcome } from './claim.ts';
 import type { Context } from './context.ts';
 import { Holding } from './holding.ts';
@@ -13,6 +14,7 @@ export class Holdings {
   readonly #held = new Map<string, Holding>();
   readonly #claiming = new Map<string, Promise<void>>();
   #waiting: (() => void)[] = [];
+  #fenced: Claim[] = [];
   #draining = false;
 
   constructor(context: Context) {
@@ -42,7 +44,7 @@ export class Holdings {
 
   /** How many more it may take now. */
   get room(): number {
-    if (this.#draining) return 0;
+    if (this.#draining || !this.#context.presence.mayClaim()) return 0;
     const { maxConnections, claimsAtOnce } = this.#context.config;
     return Math.min(maxConnections - this.#held.size, claimsAtOnce) - this.#claiming.size;
   }
@@ -60,17 +62,40 @@ export class Holdings {
     });
   }
 
+  /** The worker's own lease is over: so is each on a connection. @returns what was held, for this worker to take again */
+  fence(): Claim[] {
+    for (const { lease } of this.all()) {
+      if (lease.loss === undefined) this.#fenced.push(lease.claim);
+      lease.lose('fenced');
+    }
+    return this.#fenced;
+  }
+
+  /** There is a new worker lease: claims may begin again. */
+  reopened(): void {
+    this.#fenced = [];
+    this.#freed();
+  }
+
+  /** Resolves when nothing is held and no claim is on its way. */
+  async emptied(): Promise<void> {
+    while (this.#claiming.size + this.#held.size > 0) {
+      await Promise.all([...this.#claiming.values(), ...this.all().map((holding) => holding.ended)]);
+    }
+  }
+
   /**
    * Claims the connection, and holds it from then on if that was won.
+   * @param after who is said to have left it
    * @returns settled: nothing is left to do about it; unanswered: DynamoDB didn't say, somebody has to look again;
    *          no-room: another worker should have it
    */
-  async take(pk: string): Promise<'settled' | 'unanswered' | 'no-room'> {
+  async take(pk: string, after?: Predecessor): Promise<'settled' | 'unanswered' | 'no-room'> {
     // A hint about one that is on its way out may be about a START that came after its STOP: not to be dropped.
     const before = this.#held.get(pk);
     if (before?.ending) await before.ended;
     if (!this.has(pk) && !this.#mayTake) return 'no-room';
-    return this.#claimBy(pk, () => claim(this.#context, pk));
+    return this.#claimBy(pk, () => claim(this.#context, pk, after));
   }
 
   /** Takes what the table says is ours although we don't hold it. */
@@ -82,9 +107,7 @@ export class Holdings {
   async drain(): Promise<void> {
     this.#draining = true;
     for (const holding of this.all()) holding.end({ why: 'drained' });
-    while (this.#claiming.size + this.#held.size > 0) {
-      await Promise.all([...this.#claiming.values(), ...this.all().map((holding) => holding.ended)]);
-    }
+    await this.emptied();
   }
 
   get #mayTake(): boolean {
