@@ -1,5 +1,9 @@
 /** The environment that the parts of the local system get: what the caller's has, minus everything that could reach a real AWS account. */
 
+import type { Namespace } from './aws.ts';
+
+/** `serverless.yml` gives the functions' tables this name in stage `local`. */
+export const NAMESPACE = 'holdfast-local';
 export const LOCAL_REGION = 'us-east-1';
 export const LOCAL_API_KEY = 'local-api-key-of-holdfast';
 
@@ -32,4 +36,23 @@ export function baseEnvironment(own: NodeJS.ProcessEnv): Record<string, string> 
 
 export function endpointEnvironment({ dynamodbUrl, sqsUrl }: Endpoints): Record<string, string> {
   return { AWS_ENDPOINT_URL_DYNAMODB: dynamodbUrl, AWS_ENDPOINT_URL_SQS: sqsUrl };
+}
+
+/** What `node worker/main.ts` needs. @param base may set the configuration's other variables */
+export function workerEnvironment(
+  base: Record<string, string>,
+  endpoints: Endpoints,
+  { tables, queueUrl }: Namespace,
+): Record<string, string> {
+  return {
+    ALLOWED_HOSTS: '127.0.0.1,localhost',
+    METRICS: 'log',
+    SERVICE_NAME: NAMESPACE,
+    ...base,
+    ...endpointEnvironment(endpoints),
+    CONNECTIONS_TABLE: tables.connections,
+    WORKERS_TABLE: tables.workers,
+    MESSAGES_TABLE: tables.messages,
+    QUEUE_URL: queueUrl,
+  };
 }

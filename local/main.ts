@@ -42,7 +42,8 @@ try {
 
 /** The first time in order, the second time at once. */
 function stop(exitCode: number): void {
-  if (!stopping) say('\nEnding: workers hand over, then the rest stops. Ctrl-C again to kill.');
+  if (!stopping)
+    say('\nEnding: workers hand over, then the rest stops; that takes up to a long poll (10 s). Ctrl-C again to kill.');
   const ended = stopping ? system.stopNow() : system.stop();
   stopping = true;
   ended.then(() => process.exit(exitCode), fail);

@@ -5,12 +5,9 @@
 import { join } from 'node:path';
 import { type Api, startApi } from './api.ts';
 import { type AwsServers, createNamespace, type Namespace, startAwsServers } from './aws.ts';
-import { endpointEnvironment } from './environment.ts';
+import { endpointEnvironment, NAMESPACE } from './environment.ts';
 import { type PortService, startPortService } from './services.ts';
 import { compileTemplate } from './template.ts';
-
-/** `serverless.yml` gives the functions' tables this name in stage `local`. */
-export const NAMESPACE = 'holdfast-local';
 
 export interface Parts {
   aws: AwsServers;

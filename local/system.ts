@@ -2,14 +2,17 @@
  * The whole deployed system on one machine. `npm start`, the demo, the end-to-end tests and the benches all run this one; what they need
  * of it are its handles: URLs, clients, and workers to add, kill and wait for.
  */
+import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import type { SQSClient } from '@aws-sdk/client-sqs';
+import { readConfig } from '../shared/config.ts';
 import { dynamodbClient, type Namespace, sqsClient } from './aws.ts';
-import { baseEnvironment, endpointEnvironment, LOCAL_API_KEY } from './environment.ts';
-import { allOrFirstError, NAMESPACE, type OnStep, type Parts, PartsStarter } from './parts.ts';
+import { baseEnvironment, LOCAL_API_KEY, workerEnvironment } from './environment.ts';
+import { Fleet } from './fleet.ts';
+import { type OnStep, type Parts, PartsStarter } from './parts.ts';
 import { StateFile } from './state.ts';
-import { type StoppedTask, WorkerProcess } from './worker-process.ts';
+import type { StoppedTask, WorkerProcess } from './worker-process.ts';
 
 export interface SystemOptions {
   /** How many workers to start; default 2. */
@@ -32,7 +35,6 @@ export interface SystemOptions {
   onTaskStopped?: (task: StoppedTask) => void;
 }
 
-const IDENTIFIED_WITHIN_MS = 30_000;
 const ROOT = join(import.meta.dirname, '..');
 
 export class System {
@@ -43,17 +45,12 @@ export class System {
   readonly #onStep: OnStep;
   readonly #starter: PartsStarter;
   readonly #abort = new AbortController();
-  readonly #workers: WorkerProcess[] = [];
   readonly #background = new Set<Promise<void>>();
-  #parts: (Parts & Clients) | null = null;
+  #parts: Running | null = null;
   #complete = false;
   #stopping: Promise<void> | null = null;
 
   constructor(options: SystemOptions) {
-    const { LOG_LEVEL: logLevel = 'info' } = options.env ?? process.env;
-    if (logLevel !== 'info' && logLevel !== 'debug') {
-      throw new Error(`LOG_LEVEL is ${logLevel}, but a worker's id is read from its log: use info or debug`);
-    }
     this.#options = options;
     this.#env = baseEnvironment(options.env ?? process.env);
     const dir = join(ROOT, options.dir ?? '.local');
@@ -120,7 +117,7 @@ export class System {
 
   /** In the order in which they were added, ended ones too. */
   get workers(): readonly WorkerProcess[] {
-    return this.#workers;
+    return this.#up.fleet.workers;
   }
 
   /** Pids by part, for those who measure CPU time or memory. */
@@ -137,12 +134,17 @@ export class System {
   /** Starts everything, or nothing: what was up already is ended when a part fails. */
   async start(): Promise<void> {
     try {
+      checkConfiguration(this.#env);
+      // What an earlier run left would only be mistaken for this one's.
+      await rm(this.#logDir, { recursive: true, force: true });
       const parts = await this.#starter.start();
       const { dynamodbUrl, sqsUrl } = parts.aws;
-      this.#parts = { ...parts, dynamodb: dynamodbClient(dynamodbUrl), sqs: sqsClient(sqsUrl) };
+      const fleet = this.#fleet(parts);
+      this.#parts = { ...parts, fleet, dynamodb: dynamodbClient(dynamodbUrl), sqs: sqsClient(sqsUrl) };
       // The schedule begins at the next full minute; until then this one sweeps.
       if (parts.api !== null) this.#inBackground(this.invoke('reconcile', { source: 'aws.events' }));
-      await this.#addWorkers(this.#options.workers ?? 2);
+      const { workers = 2 } = this.#options;
+      await this.#onStep(workers === 1 ? '1 worker' : `${workers} workers`, () => fleet.addMany(workers));
       this.#complete = true;
       await this.#writeState();
     } catch (error) {
@@ -152,33 +154,13 @@ export class System {
   }
 
   /** One more worker. @param env beside the common one, e.g. `AWS_ENDPOINT_URL_DYNAMODB` of a proxy */
-  async addWorker(env: Record<string, string> = {}): Promise<WorkerProcess> {
-    const worker = new WorkerProcess({
-      number: this.#workers.length + 1,
-      root: ROOT,
-      script: join('worker', 'main.ts'),
-      env: { ...this.#workerEnvironment(), ...env },
-      logDir: this.#logDir,
-      stopTimeoutMs: Number(this.#env.STOP_TIMEOUT ?? 120) * 1000,
-      restart: this.#options.restartWorkers ?? true,
-      onIdentified: () => this.#stateChanged(),
-      onTaskStopped: (task) => {
-        this.#options.onTaskStopped?.(task);
-        this.#stateChanged();
-      },
-    });
-    this.#workers.push(worker);
-    this.#abort.signal.throwIfAborted();
-    await worker.start();
-    await worker.identified(IDENTIFIED_WITHIN_MS);
-    return worker;
+  addWorker(env: Record<string, string> = {}): Promise<WorkerProcess> {
+    return this.#up.fleet.add(env);
   }
 
   /** @param number counts from 1 */
   worker(number: number): WorkerProcess {
-    const worker = this.#workers[number - 1];
-    if (worker === undefined) throw new Error(`there is no worker ${number}`);
-    return worker;
+    return this.#up.fleet.worker(number);
   }
 
   killWorker(number: number, signal: NodeJS.Signals): void {
@@ -200,45 +182,41 @@ export class System {
   /** For those who can't wait: every process ends now. */
   async stopNow(): Promise<void> {
     const stopped = this.stop();
-    await Promise.all(this.#workers.map((worker) => worker.stopNow()));
+    await this.#parts?.fleet.stopNow();
     await stopped;
   }
 
-  get #up(): Parts & Clients {
+  get #up(): Running {
     if (this.#parts === null) throw new Error('the system is not up');
     return this.#parts;
   }
 
-  async #addWorkers(count: number): Promise<void> {
-    if (count === 0) return;
-    const what = count === 1 ? '1 worker' : `${count} workers`;
-    await this.#onStep(what, () => allOrFirstError(Array.from({ length: count }, () => this.addWorker())));
-  }
-
-  #workerEnvironment(): Record<string, string> {
-    const { aws, namespace } = this.#up;
-    return {
-      ALLOWED_HOSTS: '127.0.0.1,localhost',
-      METRICS: 'log',
-      SERVICE_NAME: NAMESPACE,
-      ...this.#env,
-      ...endpointEnvironment(aws),
-      CONNECTIONS_TABLE: namespace.tables.connections,
-      WORKERS_TABLE: namespace.tables.workers,
-      MESSAGES_TABLE: namespace.tables.messages,
-      QUEUE_URL: namespace.queueUrl,
-    };
+  #fleet({ aws, namespace }: Parts): Fleet {
+    return new Fleet({
+      root: ROOT,
+      logDir: this.#logDir,
+      env: workerEnvironment(this.#env, aws, namespace),
+      restart: this.#options.restartWorkers ?? true,
+      onChanged: () => {
+        if (this.#complete) this.#inBackground(this.#writeState());
+      },
+      onTaskStopped: (task) => this.#options.onTaskStopped?.(task),
+    });
   }
 
   async #stop(): Promise<void> {
     this.#abort.abort(new Error('the system is being stopped'));
     this.#complete = false;
     await this.#stateFile.remove();
-    const failures = await failuresOf(this.#workers.map((worker) => worker.stop()));
-    failures.push(...(await failuresOf([this.#starter.stop()])));
+    // A part that can't be stopped mustn't keep the others running.
+    const results = [
+      ...(await Promise.allSettled([this.#parts?.fleet.stop()])),
+      ...(await Promise.allSettled([this.#starter.stop()])),
+    ];
     this.#parts?.dynamodb.destroy();
     this.#parts?.sqs.destroy();
     await Promise.all(this.#background);
+    const failures = results.flatMap((result) => (result.status === 'rejected' ? [result.reason as unknown] : []));
     if (failures.length > 0) throw new AggregateError(failures, 'not everything could be stopped');
   }
 
@@ -248,12 +226,8 @@ export class System {
     else throw error;
   }
 
-  #stateChanged(): void {
-    if (this.#complete) this.#inBackground(this.#writeState());
-  }
-
   async #writeState(): Promise<void> {
-    const { aws, namespace, source, api } = this.#up;
+    const { aws, namespace, source, api, fleet } = this.#up;
     await this.#stateFile.write({
       apiUrl: api?.url ?? null,
       apiKey: LOCAL_API_KEY,
@@ -262,7 +236,7 @@ export class System {
       queueUrl: namespace.queueUrl,
       tables: namespace.tables,
       sourceUrl: source === null ? null : this.sourceUrl,
-      workers: this.#workers.flatMap(({ workerId: id, pid }) => (id === null || pid === null ? [] : [{ id, pid }])),
+      workers: fleet.workers.flatMap(({ workerId: id, pid }) => (id === null || pid === null ? [] : [{ id, pid }])),
     });
   }
 
@@ -279,7 +253,8 @@ export class System {
   }
 }
 
-interface Clients {
+interface Running extends Parts {
+  fleet: Fleet;
   dynamodb: DynamoDBClient;
   sqs: SQSClient;
 }
@@ -290,7 +265,12 @@ export async function startSystem(options: SystemOptions = {}): Promise<System> 
   return system;
 }
 
-async function failuresOf(promises: Promise<unknown>[]): Promise<unknown[]> {
-  const settled = await Promise.allSettled(promises);
-  return settled.filter((result) => result.status === 'rejected').map((result) => result.reason);
+/** Said here in one line, rather than by each worker and function in its log. */
+function checkConfiguration(env: Record<string, string>): void {
+  const later = 'known when it is there';
+  const names = { CONNECTIONS_TABLE: later, WORKERS_TABLE: later, MESSAGES_TABLE: later, QUEUE_URL: later };
+  const { logLevel } = readConfig({ ...env, ...names });
+  if (logLevel !== 'info' && logLevel !== 'debug') {
+    throw new Error(`LOG_LEVEL is ${logLevel}, but a worker's id is read from its log: use info or debug`);
+  }
 }

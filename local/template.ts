@@ -76,9 +76,9 @@ export async function compileTemplate(
   const packageDir = join('.local', 'package', String(process.pid));
   try {
     const args = [serverlessBin(root), 'package', '--stage', 'local', '--package', packageDir];
-    await run(process.execPath, args, { cwd: root, env, signal }).catch((error: { stdout?: string }) => {
+    await run(process.execPath, args, { cwd: root, env, signal }).catch((error: Error & { stdout?: string }) => {
       signal.throwIfAborted();
-      throw new Error(`serverless.yml can't be packaged:\n${error.stdout ?? String(error)}`);
+      throw new Error(`serverless.yml can't be packaged:\n${error.stdout ?? error.message}`);
     });
     const text = await readFile(join(root, packageDir, 'cloudformation-template-update-stack.json'), 'utf8');
     const template = readTemplate(text);

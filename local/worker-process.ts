@@ -43,6 +43,7 @@ const HEALTHY_AFTER_MS = 10_000;
 
 export class WorkerProcess {
   readonly #options: WorkerProcessOptions;
+  #starting: Promise<void> | null = null;
   #service: Service | null = null;
   #workerId: string | null = null;
   #failures = 0;
@@ -82,7 +83,43 @@ export class WorkerProcess {
     return promise.finally(() => clearTimeout(timer));
   }
 
-  async start(): Promise<void> {
+  start(): Promise<void> {
+    this.#starting = this.#start();
+    return this.#starting;
+  }
+
+  /** Signals the process as the kernel or an operator would; the end that may follow is handled like any other. */
+  kill(signal: NodeJS.Signals): void {
+    if (this.#service === null) throw new Error(`worker ${this.number} isn't running`);
+    this.#service.child.kill(signal);
+  }
+
+  /** Resolves at the end of the process that runs now, with how it ended. */
+  async ended(): Promise<string> {
+    return this.#service?.ended ?? 'not running';
+  }
+
+  /** SIGTERM, time to drain, and no restart. */
+  stop(): Promise<void> {
+    this.#stopping ??= (async () => {
+      if (this.#restartTimer !== null) clearTimeout(this.#restartTimer);
+      await this.#starting;
+      // A frozen process can't drain; it would only use up its time.
+      this.#service?.child.kill('SIGCONT');
+      await this.#service?.stop(this.#options.stopTimeoutMs);
+    })();
+    return this.#stopping;
+  }
+
+  /** Ends it at once. */
+  async stopNow(): Promise<void> {
+    const stopped = this.stop();
+    await this.#starting;
+    this.#service?.child.kill('SIGKILL');
+    await stopped;
+  }
+
+  async #start(): Promise<void> {
     const taskArn = `arn:aws:ecs:${LOCAL_REGION}:000000000000:task/holdfast-local/${randomBytes(16).toString('hex')}`;
     const startedAtMs = Date.now();
     const service = await startService({
@@ -106,35 +143,6 @@ export class WorkerProcess {
       this.#options.onTaskStopped({ taskArn, workerId, pid: service.pid, exitCode, signal, startedAtMs, stoppedAtMs });
       if (this.#options.restart && this.#stopping === null) this.#restartLater(stoppedAtMs - startedAtMs);
     });
-  }
-
-  /** Signals the process as the kernel or an operator would; the end that may follow is handled like any other. */
-  kill(signal: NodeJS.Signals): void {
-    if (this.#service === null) throw new Error(`worker ${this.number} isn't running`);
-    this.#service.child.kill(signal);
-  }
-
-  /** Resolves at the end of the process that runs now, with how it ended. */
-  async ended(): Promise<string> {
-    return this.#service?.ended ?? 'not running';
-  }
-
-  /** SIGTERM, time to drain, and no restart. */
-  stop(): Promise<void> {
-    this.#stopping ??= (async () => {
-      if (this.#restartTimer !== null) clearTimeout(this.#restartTimer);
-      // A frozen process can't drain; it would only use up its time.
-      this.#service?.child.kill('SIGCONT');
-      await this.#service?.stop(this.#options.stopTimeoutMs);
-    })();
-    return this.#stopping;
-  }
-
-  /** Ends it at once. */
-  async stopNow(): Promise<void> {
-    const stopped = this.stop();
-    this.#service?.child.kill('SIGKILL');
-    await stopped;
   }
 
   #restartLater(livedMs: number): void {

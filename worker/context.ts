@@ -3,6 +3,7 @@ import type { Config } from '../shared/config.ts';
 import type { Log } from '../shared/log.ts';
 import type { Metrics } from '../shared/metrics.ts';
 import type { Queue } from '../shared/queue.ts';
+import type { ClockSkew } from '../shared/skew.ts';
 import type { ConnectionsTable } from '../shared/tables/connections.ts';
 import type { LeasesTable } from '../shared/tables/leases.ts';
 import type { MessagesTable } from '../shared/tables/messages.ts';
@@ -17,6 +18,8 @@ export type Context = {
   /** The worker's own lease, and the id under which it claims. */
   presence: Presence;
   tombstones: Tombstones;
+  /** Our wall clock against the store's. */
+  skew: ClockSkew;
   config: Config;
   clock: Clock;
   /** In [0, 1). */

@@ -64,8 +64,10 @@ export class Holding {
     if (this.#over || connection.generation <= this.#connection.generation) return;
     this.#connection = connection;
     const before = this.#socket;
-    this.#socket = undefined;
     await before?.close();
+    // The first dial of all may have begun meanwhile, and it knew already what is wanted now.
+    if (this.#socket !== before) return;
+    this.#socket = undefined;
     this.#dial();
   }
 
@@ -82,8 +84,9 @@ export class Holding {
     await Promise.all([renewed, this.#status.close()]);
     this.#lane?.close();
     const after = await this.#release(ending);
-    await this.#socket?.close();
+    // Before the socket is closed: that takes a while, and a lease that was given back can't be lost.
     this.lease.close();
+    await this.#socket?.close();
     // Last, so that whoever is woken up finds the old socket gone.
     if (after.wake) await this.#wakeUp();
     log.info('holding.ended', { ...logged(this.lease.claim), ...ending });
@@ -125,7 +128,16 @@ export class Holding {
       this.end({ why: 'failed', reason: `this revision knows no source named ${source.name}`, attempts: 0 });
       return;
     }
-    const parameters = source.parameters ?? {};
+    // Checked here, since a throw in a socket's callback would end the process, and the next worker's after it.
+    const { success, data: parameters } = profile.parameters.safeParse(source.parameters ?? {});
+    if (!success) {
+      this.end({
+        why: 'failed',
+        reason: `this revision can't use the parameters of source ${source.name}`,
+        attempts: 0,
+      });
+      return;
+    }
     this.#socket = this.#context.openSocket({
       url: () => profile.url(wsUrl, lane.received),
       onClose: (code) => profile.onClose(code, parameters),

@@ -1,7 +1,7 @@
 import type { Connection } from '../shared/connection.ts';
 import { describe } from '../shared/errors.ts';
 import type { Claim, Predecessor } from '../shared/tables/leases.ts';
-import { adopt, claim, type ClaimOutcome } from './claim.ts';
+import { adopt, type ClaimOutcome, claim } from './claim.ts';
 import type { Context } from './context.ts';
 import { Holding } from './holding.ts';
 
@@ -111,7 +111,8 @@ export class Holdings {
   }
 
   get #mayTake(): boolean {
-    return !this.#draining && this.#held.size + this.#claiming.size < this.#context.config.maxConnections;
+    const { config, presence } = this.#context;
+    return !this.#draining && presence.mayClaim() && this.#held.size + this.#claiming.size < config.maxConnections;
   }
 
   async #claimBy(pk: string, attempt: () => Promise<ClaimOutcome>): Promise<'settled' | 'unanswered'> {

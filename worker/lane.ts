@@ -108,7 +108,7 @@ export class Lane {
       this.#add({
         lane: this,
         message,
-        bytes: data.length + overheadBytes,
+        bytes: Buffer.byteLength(data) + overheadBytes,
         seq: last ? seq : undefined,
         stored: false,
       });

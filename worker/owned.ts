@@ -1,6 +1,6 @@
 import { describe } from '../shared/errors.ts';
-import type { Item } from '../shared/tables/item.ts';
 import type { OwnedRow } from '../shared/tables/connections.ts';
+import type { Item } from '../shared/tables/item.ts';
 import type { Context } from './context.ts';
 import type { Holding } from './holding.ts';
 import type { Holdings } from './holdings.ts';
@@ -31,20 +31,31 @@ export async function watchOwned(context: Context, holdings: Holdings, signal: A
 async function compareOnce(context: Context, holdings: Holdings, startedMs: number): Promise<void> {
   const unseen = new Set(holdings.all().filter((holding) => holding.sinceMs < startedMs - indexLagMs));
   const workerId = context.presence.id;
+  const looks: Promise<void>[] = [];
   let from: Item | undefined;
   do {
     const page = await context.connections.ownedBy(workerId, from);
     for (const row of page.rows) {
       const holding = holdings.get(row.pk);
-      if (holding) {
-        unseen.delete(holding);
-        await compare(context, holding, row);
-      } else if (!holdings.has(row.pk)) await settle(context, holdings, { ...row, workerId });
+      if (holding) unseen.delete(holding);
+      const look = holding ? compare(context, holding, row) : settle(context, holdings, { ...row, workerId });
+      looks.push(apart(context, row.pk, look));
     }
     from = page.next;
   } while (from);
   // The index lags: only the items themselves can say that these aren't ours.
-  await Promise.all([...unseen].map((holding) => verify(context, holding)));
+  for (const holding of unseen) looks.push(apart(context, holding.pk, verify(context, holding)));
+  await Promise.all(looks);
+}
+
+/** One item that can't be read, or one source that is slow to close, keeps no other connection from being looked at. */
+async function apart({ log, metrics }: Context, pk: string, look: Promise<void>): Promise<void> {
+  try {
+    await look;
+  } catch (fault) {
+    metrics.count('StoreFaults');
+    log.warn('owned.unsettled', { connection: pk, fault: describe(fault) });
+  }
 }
 
 async function compare(context: Context, holding: Holding, row: OwnedRow): Promise<void> {
@@ -58,6 +69,8 @@ async function compare(context: Context, holding: Holding, row: OwnedRow): Promi
 async function verify(context: Context, holding: Holding): Promise<void> {
   const { claim } = holding.lease;
   const item = await context.connections.get(claim.pk);
+  // Given back meanwhile: nothing was lost.
+  if (holding.ending) return;
   if (!item) return holding.lease.lose('gone');
   if (item.leaseOwner !== claim.owner || item.leaseEpoch !== claim.epoch) return holding.lease.lose('refused');
   if (item.desiredState === 'STOPPED') return holding.end({ why: 'stopped' });
@@ -72,6 +85,7 @@ async function settle(context: Context, holdings: Holdings, row: OwnedRow & { wo
   const { clock, leases, log, queue, presence } = context;
   // Fenced meanwhile: what was owned under that id is no longer ours to decide.
   if (!presence.valid(row.workerId)) return;
+  if (holdings.has(row.pk)) return;
   if (row.desiredState === 'STARTED' && holdings.room > 0) {
     await holdings.adopt(row);
     return;

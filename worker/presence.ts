@@ -4,7 +4,9 @@ import type { WorkerReport } from '../shared/tables/workers.ts';
 import type { Context } from './context.ts';
 import { firstWriting, keepRenewing, Term } from './term.ts';
 
-export type PresenceContext = Pick<Context, 'config' | 'clock' | 'log' | 'metrics' | 'workers'> & { newId: () => string };
+export type PresenceContext = Pick<Context, 'config' | 'clock' | 'log' | 'metrics' | 'workers'> & {
+  newId: () => string;
+};
 
 /** What the worker says of itself at each heartbeat. */
 export type Load = { held: number; draining: boolean };
@@ -85,7 +87,9 @@ export class Presence {
     const { clock, config } = this.#context;
     const everyMs = config.lease.heartbeatMs;
     const over = AbortSignal.any([until, this.fenced]);
-    await keepRenewing({ clock, firstMs: everyMs, everyMs, retryMs: everyMs / 4, until: over }, () => this.#renew(load()));
+    await keepRenewing({ clock, firstMs: everyMs, everyMs, retryMs: everyMs / 4, until: over }, () =>
+      this.#renew(load()),
+    );
   }
 
   /** The old id is buried, for good, and a fresh one takes its place. @returns false: told to stop before the store answered */

@@ -74,7 +74,7 @@ class DrivenSocket implements SourceSocket {
 
   resume(): void {
     if (!this.#reading) return;
-    this.#socket?.resume();
+    if (this.#socket?.isPaused) this.#socket.resume();
     this.#tell({ type: 'resumed' });
   }
 
@@ -96,8 +96,8 @@ class DrivenSocket implements SourceSocket {
         deadline.cancel();
         resolve();
       });
-      // Paused, it would never see the source's closing frame.
-      socket.resume();
+      // Paused, it would never see the source's closing frame. `ws` throws when one is resumed that was never open.
+      if (socket.isPaused) socket.resume();
       socket.close(1000);
     });
   }

@@ -70,7 +70,13 @@ export function leasesTable(db: DynamoDBClient, table: string, options: { shards
      * Takes a connection that is wanted and free, or was left by `dead`, with the next epoch. One write either way.
      * @returns the item as it now is
      */
-    acquire(pk: string, owner: string, expiresAtMs: number, nowMs: number, dead?: Predecessor): Promise<Connection | 'refused'> {
+    acquire(
+      pk: string,
+      owner: string,
+      expiresAtMs: number,
+      nowMs: number,
+      dead?: Predecessor,
+    ): Promise<Connection | 'refused'> {
       const update = acquisition(owner, expiresAtMs, nowMs);
       const more = { ':now': nowMs, ...(dead ? { ':dead': dead.owner, ':dead_epoch': dead.epoch } : {}) };
       const open = dead ? `(${free} OR ${left})` : free;

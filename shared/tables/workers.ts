@@ -34,7 +34,12 @@ const forward = 'lease_expires_at_ms < :lease_expires_at_ms';
  * Outcomes are returned; no answer is thrown, and the write may have been applied.
  */
 export function workersTable(db: DynamoDBClient, table: string) {
-  async function write(workerId: string, changes: Record<string, unknown>, condition: string, more: Record<string, unknown> = {}) {
+  async function write(
+    workerId: string,
+    changes: Record<string, unknown>,
+    condition: string,
+    more: Record<string, unknown> = {},
+  ) {
     const change = updateOf(changes);
     try {
       await db.send(
@@ -87,7 +92,9 @@ export function workersTable(db: DynamoDBClient, table: string) {
       const workers: WorkerReport[] = [];
       let from: Item | undefined;
       do {
-        const answer = await db.send(new ScanCommand({ TableName: table, ExclusiveStartKey: from, ConsistentRead: true }));
+        const answer = await db.send(
+          new ScanCommand({ TableName: table, ExclusiveStartKey: from, ConsistentRead: true }),
+        );
         workers.push(...(answer.Items ?? []).map(toWorker));
         from = answer.LastEvaluatedKey;
       } while (from);

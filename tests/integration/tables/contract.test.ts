@@ -1,0 +1,18 @@
+import { afterAll, beforeAll, describe } from '@jest/globals';
+import { startAws, type TestAws } from '../../support/aws.ts';
+import { connectionsContract } from '../../support/contract-connections.ts';
+import { leasesContract } from '../../support/contract-leases.ts';
+import { messagesContract, workersContract } from '../../support/contract-others.ts';
+
+describe('the embedded DynamoDB', () => {
+  let aws: TestAws;
+  beforeAll(async () => {
+    aws = await startAws({ namespace: 'contract' });
+  });
+  afterAll(() => aws?.stop());
+
+  describe('connections', () => connectionsContract(() => aws));
+  describe('leases', () => leasesContract(() => aws));
+  messagesContract(() => aws);
+  workersContract(() => aws);
+});

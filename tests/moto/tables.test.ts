@@ -1,0 +1,18 @@
+import { afterAll, beforeAll, describe } from '@jest/globals';
+import { connectionsContract } from '../support/contract-connections.ts';
+import { leasesContract } from '../support/contract-leases.ts';
+import { messagesContract, workersContract } from '../support/contract-others.ts';
+import { type Moto, startMoto } from '../support/moto.ts';
+
+describe('moto', () => {
+  let moto: Moto;
+  beforeAll(async () => {
+    moto = await startMoto({ namespace: 'contract' });
+  });
+  afterAll(() => moto?.stop());
+
+  describe('connections', () => connectionsContract(() => moto));
+  describe('leases', () => leasesContract(() => moto));
+  messagesContract(() => moto);
+  workersContract(() => moto);
+});

@@ -1,0 +1,108 @@
+import { GetItemCommand } from '@aws-sdk/client-dynamodb';
+import { describe, expect, test } from '@jest/globals';
+import { counterKey, partKey, seqKey, unnumberedKey } from '../../shared/sequence.ts';
+import { type Message, messagesTable } from '../../shared/tables/messages.ts';
+import { workersTable } from '../../shared/tables/workers.ts';
+import { type GetStore, now } from './contract.ts';
+
+const { signal } = new AbortController();
+
+function message(pk: string, sk: string, more: Partial<Message> = {}): Message {
+  const same = { binary: false, part: 0, parts: 1, timestampMs: now, workerId: 'worker-1', epoch: 3 };
+  return { pk, sk, prev: undefined, data: `data of ${sk}`, ...same, ...more };
+}
+
+export function messagesContract(getStore: GetStore): void {
+  const table = () => messagesTable(getStore().dynamodb, getStore().tables.messages, { ttlMs: 86_400_000 });
+  const newest = async (pk: string, most: number) => {
+    const { keys, truncated } = await table().newestNumbered(pk, most);
+    return { keys: keys.map(({ sk }) => sk), truncated };
+  };
+
+  describe('messages', () => {
+    test('stores each attribute', async () => {
+      const sk = seqKey('17');
+      await table().store(
+        [message('CONN#stored', sk, { prev: seqKey('16'), binary: true, data: 'AAE=', parts: 2 })],
+        signal,
+      );
+      const Key = { pk: { S: 'CONN#stored' }, sk: { S: sk } };
+      const { Item: item } = await getStore().dynamodb.send(
+        new GetItemCommand({ TableName: getStore().tables.messages, Key }),
+      );
+      expect(item).toEqual({
+        ...Key,
+        prev_sk: { S: seqKey('16') },
+        message_data: { S: 'AAE=' },
+        encoding: { S: 'base64' },
+        part: { N: '0' },
+        parts: { N: '2' },
+        timestamp_ms: { N: String(now) },
+        worker_id: { S: 'worker-1' },
+        lease_epoch: { N: '3' },
+        expires_at: { N: String((now + 86_400_000) / 1000) },
+      });
+    });
+
+    test('the same message twice is one item', async () => {
+      const batch = ['1', '2', '3'].map((seq) => message('CONN#twice', seqKey(seq)));
+      expect(await table().store(batch, signal)).toEqual([]);
+      expect(await table().store(batch, signal)).toEqual([]);
+      expect(await newest('CONN#twice', 10)).toEqual({ keys: ['1', '2', '3'].map(seqKey), truncated: false });
+    });
+
+    test('the newest numbered ones, oldest first, with parts and with frames that have no number', async () => {
+      const nine = seqKey('9');
+      const ten = seqKey('10');
+      const keys = [nine, unnumberedKey('9', 4, 1), ten, partKey(ten, 1), seqKey('11')];
+      const parts = { part: 0, parts: 2 };
+      const batch = [
+        message('CONN#newest', keys[0] ?? ''),
+        message('CONN#newest', keys[1] ?? '', { prev: keys[0] }),
+        message('CONN#newest', ten, { prev: keys[1], ...parts }),
+        message('CONN#newest', partKey(ten, 1), { prev: ten, ...parts, part: 1 }),
+        message('CONN#newest', keys[4] ?? '', { prev: keys[3] }),
+        message('CONN#newest-other', seqKey('99')),
+      ];
+      await table().store(batch.reverse(), signal);
+      expect(await newest('CONN#newest', 100)).toEqual({ keys, truncated: false });
+      expect(await newest('CONN#newest', 2)).toEqual({ keys: keys.slice(3), truncated: true });
+      const { keys: rows } = await table().newestNumbered('CONN#newest', 100);
+      expect(rows.map(({ prev }) => prev)).toEqual([undefined, ...keys.slice(0, 4)]);
+      expect(rows.map(({ more }) => more)).toEqual([false, false, true, false, false]);
+    });
+
+    test('what the source does not number is not taken for a number', async () => {
+      await table().store([message('CONN#unnumbered', counterKey(1_790_000_000, 1))], signal);
+      expect(await newest('CONN#unnumbered', 10)).toEqual({ keys: [], truncated: false });
+    });
+  });
+}
+
+export function workersContract(getStore: GetStore): void {
+  test('workers say what they hold, and it is there until they are forgotten', async () => {
+    const table = workersTable(getStore().dynamodb, getStore().tables.workers);
+    const first = {
+      workerId: 'worker-1',
+      leaseExpiresAtMs: now + 20_000,
+      held: 3,
+      capacity: 700,
+      draining: false,
+      revision: 'r1',
+      taskArn: 'arn:aws:ecs:us-east-1:000000000000:task/fleet/1',
+      startedAtMs: now,
+      expiredAtMs: undefined,
+    };
+    const second = { ...first, workerId: 'worker-2', taskArn: undefined };
+    await table.report(first);
+    await table.report(second);
+    await table.report({ ...first, held: 4, draining: true, expiredAtMs: now + 9 });
+    const workers = (await table.all()).sort((a, b) => (a.workerId < b.workerId ? -1 : 1));
+    expect(workers).toEqual([{ ...first, held: 4, draining: true, expiredAtMs: now + 9 }, second]);
+    const Key = { worker_id: { S: 'worker-1' } };
+    const { Item: item } = await getStore().dynamodb.send(
+      new GetItemCommand({ TableName: getStore().tables.workers, Key }),
+    );
+    expect(item?.['expires_at']?.N).toBe(String((now + 20_000 + 3_600_000) / 1000));
+  });
+}
