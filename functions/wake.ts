@@ -2,6 +2,7 @@ import { describe } from '../shared/errors.ts';
 import type { Log } from '../shared/log.ts';
 import type { Metrics } from '../shared/metrics.ts';
 import type { Queue } from '../shared/queue.ts';
+import type { WakeUp } from '../shared/wakeup.ts';
 
 export type WakeParts = {
   queue: Pick<Queue, 'send' | 'depth'>;
@@ -17,24 +18,28 @@ export type Woken = { sent: number; skipped: number; failed: number; why: string
 const mostAtOnce = 500;
 
 /**
- * Sends a wake-up for each of these connections, less the number that the queue holds already. While the workers are
+ * Sends these wake-ups, less the number that the queue holds already. While the workers are
  * full, or away, nobody takes any: each sweep would then lay another one for every orphan on top, and the first worker
  * with room would go through all of them. Which orphan a waiting wake-up is for can't be seen from outside the queue, so
  * the choice is made anew at each sweep, beginning somewhere else.
  */
-export async function wake({ queue, metrics, log, random }: WakeParts, pks: string[], dryRun: boolean): Promise<Woken> {
-  if (pks.length === 0) return { sent: 0, skipped: 0, failed: 0, why: null };
+export async function wake(
+  { queue, metrics, log, random }: WakeParts,
+  wakeUps: WakeUp[],
+  dryRun: boolean,
+): Promise<Woken> {
+  if (wakeUps.length === 0) return { sent: 0, skipped: 0, failed: 0, why: null };
   const waiting = await queue.depth();
-  const budget = Math.max(0, pks.length - waiting);
-  const skipped = pks.length - budget;
+  const budget = Math.max(0, wakeUps.length - waiting);
+  const skipped = wakeUps.length - budget;
   const full = skipped > 0 ? `the queue already holds ${waiting} wake-ups` : null;
-  if (dryRun) return { sent: 0, skipped: pks.length, failed: 0, why: ['dry run', full].filter(Boolean).join('; ') };
+  if (dryRun) return { sent: 0, skipped: wakeUps.length, failed: 0, why: ['dry run', full].filter(Boolean).join('; ') };
 
-  const first = Math.floor(random() * pks.length);
-  const chosen = [...pks.slice(first), ...pks.slice(0, first)].slice(0, budget);
+  const first = Math.floor(random() * wakeUps.length);
+  const chosen = [...wakeUps.slice(first), ...wakeUps.slice(0, first)].slice(0, budget);
   const faults: unknown[] = [];
   for (let start = 0; start < chosen.length; start += mostAtOnce) {
-    const sends = chosen.slice(start, start + mostAtOnce).map((pk) => queue.send({ pk }));
+    const sends = chosen.slice(start, start + mostAtOnce).map((wakeUp) => queue.send(wakeUp));
     const outcomes = await Promise.allSettled(sends);
     faults.push(...outcomes.flatMap((outcome) => (outcome.status === 'rejected' ? [outcome.reason] : [])));
   }

@@ -67,6 +67,8 @@ const environment = z.object({
   ALLOWED_HOSTS: list,
   /** Touched while the process is alive; the container's health check reads its age. Unset: no file. */
   HEALTH_FILE: z.string().optional(),
+  /** Where the workers' tasks run, for the reconciler to ask about them. Unset: there is no ECS to ask. */
+  ECS_CLUSTER: z.string().optional(),
   TASK_ARN: z.string().optional(),
   ECS_CONTAINER_METADATA_URI_V4: z.string().optional(),
 });
@@ -129,6 +131,7 @@ export function readConfig(source: NodeJS.ProcessEnv = process.env) {
     stoppedTtlMs: env.STOPPED_TTL_DAYS * dayMs,
     allowedHosts: env.ALLOWED_HOSTS,
     healthFile: env.HEALTH_FILE,
+    cluster: env.ECS_CLUSTER,
     taskArn: env.TASK_ARN,
     taskMetadataUrl: env.ECS_CONTAINER_METADATA_URI_V4,
   };

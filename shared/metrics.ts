@@ -29,6 +29,7 @@ const units = {
   StoreFaults: 'Count',
   BadWakeUps: 'Count',
   Sweeps: 'Count',
+  WorkersExpired: 'Count',
   Orphans: 'Count',
   OldestOrphanAgeSeconds: 'Seconds',
   WakeUpsSent: 'Count',
