@@ -82,7 +82,11 @@ export function readConfig(source: NodeJS.ProcessEnv = process.env) {
   const present = Object.fromEntries(Object.entries(source).filter(([, value]) => value !== ''));
   const parsed = environment.safeParse(present);
   if (!parsed.success) {
-    throw new ConfigError(parsed.error.issues.map((issue) => `${issue.path.join('.')}: ${issue.message}`).join('\n'));
+    const lines = parsed.error.issues.map(({ path, message }) => {
+      const name = path.join('.');
+      return `${name}: ${name in present ? message : 'is missing'}`;
+    });
+    throw new ConfigError(lines.join('\n'));
   }
   const env = {
     ...parsed.data,

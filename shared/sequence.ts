@@ -61,7 +61,12 @@ export type StoredKey = {
  * @returns the number of the last message before the first hole, `known` at least
  */
 export function completeUpTo(keys: StoredKey[], known: Seq | undefined, truncated: boolean): Seq | undefined {
-  const covered = (key: string) => known !== undefined && key.slice(0, seqDigits) <= seqKey(known);
+  const upTo = known === undefined ? undefined : seqKey(known);
+  const covered = (key: string) => {
+    const number = key.slice(0, seqDigits);
+    // A frame without a number came after the one that it is named by, so that one's being stored says nothing of it.
+    return upTo !== undefined && (number < upTo || (number === upTo && !key.startsWith('#u', seqDigits)));
+  };
   let complete = known;
   let before: string | undefined;
   for (const { sk, prev, more } of keys) {

@@ -22,7 +22,11 @@ describe('what failed on this side', () => {
     const answer = await fails(new TypeError("can't read 'secret' of table holdfast-prod-connections"));
     expect(answer.status).toBe(500);
     expect(answer.body).toEqual({
-      error: { code: 'internal', message: expect.stringContaining('on the side of the service'), request_id: 'request-1' },
+      error: {
+        code: 'internal',
+        message: expect.stringContaining('on the side of the service'),
+        request_id: 'request-1',
+      },
     });
   });
 
