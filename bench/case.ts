@@ -34,8 +34,10 @@ export interface Case {
   run(bench: Bench): Promise<Outcome>;
 }
 
+/** What wasn't measured at all isn't reached. */
 export function atMost(what: string, ms: number, boundMs: number): Check {
-  return { what, measured: inSeconds(ms), mustBe: `≤ ${inSeconds(boundMs)}`, reached: ms <= boundMs };
+  const reached = Number.isFinite(ms) && ms <= boundMs;
+  return { what, measured: inSeconds(ms), mustBe: `≤ ${inSeconds(boundMs)}`, reached };
 }
 
 export function under(what: string, value: number, bound: number, unit: string): Check {
@@ -59,7 +61,7 @@ export function holds(what: string, truth: boolean, measured: string): Check {
 }
 
 export function inSeconds(ms: number): string {
-  if (Number.isNaN(ms)) return 'nothing measured';
+  if (Number.isNaN(ms) || ms === Number.NEGATIVE_INFINITY) return 'nothing measured';
   if (ms === Number.POSITIVE_INFINITY) return 'never';
   return ms < 10_000 ? `${(ms / 1000).toFixed(2)} s` : `${(ms / 1000).toFixed(1)} s`;
 }

@@ -5,6 +5,7 @@ import { waitFor } from '../local/measure.ts';
 import { type StoredMessage, storedMessages } from '../local/messages.ts';
 import type { Report } from '../local/source/ledger.ts';
 import { System } from '../local/system.ts';
+import type { WorkerProcess } from '../local/worker-process.ts';
 import { idOf } from '../shared/connection.ts';
 import { type DynamoProxy, startDynamoProxy } from '../tests/support/dynamo-proxy.ts';
 
@@ -69,8 +70,17 @@ export class Fleet {
     this.#source = new SourceClient(this.system.sourceUrl);
     if (this.#options.proxied !== true) return;
     this.#proxy = await startDynamoProxy({ target: this.system.dynamodbUrl });
-    const env = { AWS_ENDPOINT_URL_DYNAMODB: this.#proxy.url };
-    await Promise.all(Array.from({ length: this.#options.workers ?? 2 }, () => this.system.addWorker(env)));
+    await Promise.all(Array.from({ length: this.#options.workers ?? 2 }, () => this.#addProxied()));
+  }
+
+  /** One more worker, the only one behind the proxy unless all are. */
+  async addProxiedWorker(): Promise<WorkerProcess> {
+    this.#proxy ??= await startDynamoProxy({ target: this.system.dynamodbUrl });
+    return this.#addProxied();
+  }
+
+  #addProxied(): Promise<WorkerProcess> {
+    return this.system.addWorker({ AWS_ENDPOINT_URL_DYNAMODB: this.proxy.url });
   }
 
   /** At once: what was to be measured has been measured. */

@@ -27,14 +27,14 @@ export function sinkOver({ bufferBytes = 64_000_000 }: Partial<Config['sink']> =
     log,
     open,
     /** The next request, once the sink has had the time to send it. */
-    async sent() {
+    sent: async () => {
       await clock.advance(2_000);
       const call = messages.calls[0];
       if (!call) throw new Error('the sink has sent nothing');
       return call;
     },
     /** Answers until nothing is left to be stored. */
-    async storeAll() {
+    storeAll: async () => {
       for (let idle = 0; idle < 2; ) {
         const call = messages.calls[0];
         if (call) {

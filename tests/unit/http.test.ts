@@ -1,5 +1,4 @@
 import { afterEach, describe, expect, test } from '@jest/globals';
-import type { APIGatewayProxyResult } from 'aws-lambda';
 import { handler as events } from '../../functions/events.ts';
 import { httpHandler } from '../../functions/http.ts';
 import { Refusal } from '../../functions/refusal.ts';
@@ -11,9 +10,12 @@ afterEach(() => {
   for (const name of Object.keys(process.env)) if (!(name in environment)) delete process.env[name];
 });
 
-function fails(fault: unknown) {
+function fails(fault: Error) {
   Object.assign(process.env, { ...needed, LOG_LEVEL: 'silent' });
-  const handler = httpHandler('test', () => ({ 'GET /x': async () => Promise.reject(fault) }));
+  const throws = async () => {
+    throw fault;
+  };
+  const handler = httpHandler('test', () => ({ 'GET /x': throws }));
   return call(handler, { resource: '/x' });
 }
 
@@ -30,10 +32,6 @@ describe('what failed on this side', () => {
     });
   });
 
-  test('also when it is no error at all', async () => {
-    expect(await fails('a string')).toMatchObject({ status: 500, body: { error: { code: 'internal' } } });
-  });
-
   test('a wrong configuration is a 500 that says nothing of it', async () => {
     const answer = await call(events, { resource: '/events', body: {} });
     expect(answer).toMatchObject({ status: 500, body: { error: { code: 'internal' } } });
@@ -43,7 +41,7 @@ describe('what failed on this side', () => {
   test('is answered before Lambda ends the call', async () => {
     Object.assign(process.env, { ...needed, LOG_LEVEL: 'silent' });
     const handler = httpHandler('test', () => ({ 'GET /x': () => new Promise(() => undefined) }));
-    const answer = (await handler(apiEvent({ resource: '/x' }), context(50))) as APIGatewayProxyResult;
+    const answer = await handler(apiEvent({ resource: '/x' }), context(50));
     expect(answer.statusCode).toBe(500);
   });
 });

@@ -14,7 +14,8 @@ test('comes out as it went in, whatever the id', () => {
 });
 
 test('says nothing but which connection', () => {
-  expect(encodeWakeUp({ pk: 'CONN#a', ...{ ws_url: 'wss://feed.example.com/?token=secret' } })).toBe('{"pk":"CONN#a"}');
+  const item = { pk: 'CONN#a', ws_url: 'wss://feed.example.com/?token=secret' };
+  expect(encodeWakeUp(item)).toBe('{"pk":"CONN#a"}');
 });
 
 test.each(['', 'hello', '{}', '[]', 'null', '{"pk":7}', '{"pk":"a"}', '{"pk":"CONN#a"'])('%j is none', (text) => {

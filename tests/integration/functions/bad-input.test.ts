@@ -50,6 +50,11 @@ describe('bodies that are none', () => {
     expectError(await send(body), status, code, undefined, words);
   });
 
+  test('the limit is for what is sent, and not for its base64', async () => {
+    const sent = { resource: '/events', body: { ...good, padding: 'x'.repeat(240 * 1024) }, base64: true };
+    expectError(await call(handler, sent), 400, 'bad_request', 'padding', /is not a field/);
+  });
+
   test('300 KB in base64', async () => {
     const sent = { resource: '/events', body: { ...good, padding: 'x'.repeat(300 * 1024) }, base64: true };
     expectError(await call(handler, sent), 413, 'too_large', undefined, /262144/);

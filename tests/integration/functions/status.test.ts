@@ -197,6 +197,7 @@ describe('GET /connections', () => {
       [{ state: 'STARTED', owner: 'worker-1' }, 'owner'],
       [{ cursor: 'nonsense' }, 'cursor'],
       [{ state: 'STOPPED', cursor }, 'cursor'],
+      [{ state: 'STARTED', cursor: forged({ state: 'all', bucket: 'STARTED', shard: 0 }) }, 'cursor'],
       [{ owner: 'worker-1', cursor }, 'cursor'],
       [{ cursor: forged({ state: 'all', bucket: 'STARTED', shard: 99 }) }, 'cursor'],
       [{ cursor: forged({ state: 'all', bucket: 'STARTED', shard: 0, from }) }, 'cursor'],

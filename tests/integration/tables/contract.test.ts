@@ -11,8 +11,8 @@ describe('the embedded DynamoDB', () => {
   });
   afterAll(() => aws?.stop());
 
-  describe('connections', () => connectionsContract(() => aws));
-  describe('leases', () => leasesContract(() => aws));
+  connectionsContract(() => aws);
+  leasesContract(() => aws);
   messagesContract(() => aws);
   workersContract(() => aws);
 });
