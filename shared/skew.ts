@@ -51,10 +51,14 @@ export class ClockSkew {
     return bounds && Math.round((bounds.lowMs + bounds.highMs) / 2);
   }
 
-  /** Against what the leases allow for. @returns 'unsure' while the answers so far leave both possible */
-  judge(allowedMs: number): 'within' | 'past' | 'unsure' {
+  /**
+   * @param apartMs how far apart two machines' clocks may be. So each may be half of that from the store's.
+   * @returns 'unsure' while the answers so far leave both possible
+   */
+  judge(apartMs: number): 'within' | 'past' | 'unsure' {
     const bounds = this.bounds;
     if (!bounds) return 'unsure';
+    const allowedMs = apartMs / 2;
     if (bounds.lowMs > allowedMs || bounds.highMs < -allowedMs) return 'past';
     return bounds.lowMs >= -allowedMs && bounds.highMs <= allowedMs ? 'within' : 'unsure';
   }

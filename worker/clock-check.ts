@@ -12,7 +12,7 @@ const mostAnswers = 10;
  */
 export async function clockAgrees(context: Context, stop: AbortSignal): Promise<boolean> {
   const { clock, config, log, metrics, presence, skew, workers } = context;
-  const allowedMs = config.lease.skewMs;
+  const apartMs = config.lease.skewMs;
   for (let answers = 0; answers < mostAnswers && !stop.aborted; ) {
     try {
       await workers.get(presence.id);
@@ -21,15 +21,15 @@ export async function clockAgrees(context: Context, stop: AbortSignal): Promise<
       metrics.count('StoreFaults');
       log.warn('clock.unchecked', { fault: describe(fault) });
     }
-    const verdict = skew.judge(allowedMs);
+    const verdict = skew.judge(apartMs);
     if (verdict === 'within') return true;
     if (verdict === 'past') {
-      log.error('clock.skewed', { ahead_ms: skew.estimateMs, allowed_ms: allowedMs });
+      log.error('clock.skewed', { ahead_ms: skew.estimateMs, allowed_ms: apartMs / 2 });
       return false;
     }
     await clock.sleep(betweenMs, stop);
   }
-  log.warn('clock.unsure', { ahead_ms: skew.estimateMs, allowed_ms: allowedMs });
+  log.warn('clock.unsure', { ahead_ms: skew.estimateMs, allowed_ms: apartMs / 2 });
   return true;
 }
 
@@ -41,7 +41,7 @@ export async function watchClock({ clock, config, log, metrics, skew }: Context,
     if (aheadMs === undefined) continue;
     metrics.gauge('ClockSkewMs', Math.abs(aheadMs));
     if (skew.judge(config.lease.skewMs) === 'past') {
-      log.error('clock.skewed', { ahead_ms: aheadMs, allowed_ms: config.lease.skewMs });
+      log.error('clock.skewed', { ahead_ms: aheadMs, allowed_ms: config.lease.skewMs / 2 });
     }
   }
 }

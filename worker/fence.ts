@@ -1,4 +1,5 @@
 import pLimit from 'p-limit';
+import type { Claim } from '../shared/tables/leases.ts';
 import type { Context } from './context.ts';
 import type { Holdings } from './holdings.ts';
 
@@ -12,20 +13,29 @@ const requestsToEnd = 4;
  * @returns false when something of what was held couldn't be ended in time: this process must not go on
  */
 export async function stayPresent(context: Context, holdings: Holdings, until: AbortSignal): Promise<boolean> {
-  const { presence, log } = context;
+  const { presence } = context;
   const load = () => ({ held: holdings.held, draining: holdings.draining });
+  let takingAgain: Promise<void> | undefined;
   while (true) {
     presence.fenced.addEventListener('abort', () => holdings.fence(), { once: true });
     await presence.keep(load, until);
-    if (until.aborted) return true;
+    if (until.aborted) break;
     const left = holdings.fence();
     if (!(await inTime(context, holdings.emptied()))) return false;
-    if (!(await presence.bury(until)) || !(await presence.register(load, until))) return true;
-    log.info('worker.returned', { worker_id: presence.id, takes_again: left.length });
+    if (!(await presence.bury(until)) || !(await presence.register(load, until))) break;
     holdings.reopened();
-    const atOnce = pLimit(context.config.claimsAtOnce);
-    await Promise.all(left.map((claim) => atOnce(() => holdings.take(claim.pk, claim))));
+    // Not waited for: the new lease has to be renewed meanwhile.
+    takingAgain = takeAgain(context, holdings, left);
   }
+  await takingAgain;
+  return true;
+}
+
+/** What isn't answered is found by the next sweep, which follows the old id's tombstone. */
+async function takeAgain({ config, log, presence }: Context, holdings: Holdings, left: Claim[]): Promise<void> {
+  log.info('worker.returned', { worker_id: presence.id, takes_again: left.length });
+  const atOnce = pLimit(config.claimsAtOnce);
+  await Promise.all(left.map((claim) => atOnce(() => holdings.take(claim.pk, claim))));
 }
 
 async function inTime({ clock, config }: Context, emptied: Promise<void>): Promise<boolean> {
