@@ -1,6 +1,5 @@
 /** A worker's parts in the test's own process, over the embedded AWS: real tables, queue and sink; sockets that only pretend. */
 import { systemClock } from '../../shared/clock.ts';
-import { type Connection, pkOf, type SourceChoice } from '../../shared/connection.ts';
 import { sqsQueue } from '../../shared/queue.ts';
 import { connectionsTable } from '../../shared/tables/connections.ts';
 import { leasesTable } from '../../shared/tables/leases.ts';
@@ -84,30 +83,4 @@ export function workerOn(aws: TestAws, { env = {}, ...given }: Given = {}) {
     metrics,
   };
   return { context, log, metrics, sockets: pretended.sockets, stop: () => over.abort() };
-}
-
-type Wish = { wsUrl?: string; source?: SourceChoice };
-
-/** What START and STOP write, and ways to look at it. */
-export function wishes({ connections }: Pick<Context, 'connections'>) {
-  const item = async (id: string): Promise<Connection> => {
-    const found = await connections.get(pkOf(id));
-    if (!found) throw new Error(`there is no item for ${id}`);
-    return found;
-  };
-  const write = async (id: string, desiredState: 'STARTED' | 'STOPPED', wish: Wish): Promise<string> => {
-    const pk = pkOf(id);
-    const seen = await connections.get(pk);
-    const generation = (seen?.generation ?? 0) + (desiredState === 'STARTED' ? 1 : 0);
-    const { wsUrl = seen?.wsUrl ?? 'ws://source/x', source = seen?.source ?? { name: 'plain' } } = wish;
-    const status = desiredState === 'STARTED' ? 'PENDING' : (seen?.status ?? 'PENDING');
-    const intent = { desiredState, wsUrl, source, generation, status };
-    if ((await connections.want(pk, intent, seen, Date.now())) === 'refused') throw new Error('somebody was faster');
-    return pk;
-  };
-  return {
-    item,
-    start: (id: string, wish: Wish = {}) => write(id, 'STARTED', wish),
-    stop: (id: string) => write(id, 'STOPPED', {}),
-  };
 }

@@ -4,7 +4,8 @@ import { systemClock } from '../../../shared/clock.ts';
 import type { LeasesTable } from '../../../shared/tables/leases.ts';
 import { adopt, claim } from '../../../worker/claim.ts';
 import { startAws, type TestAws } from '../../support/aws.ts';
-import { wishes, workerOn } from '../../support/worker-on-aws.ts';
+import { wishes } from '../../support/wishes.ts';
+import { workerOn } from '../../support/worker-on-aws.ts';
 
 let aws: TestAws;
 beforeAll(async () => {

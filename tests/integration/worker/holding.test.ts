@@ -7,7 +7,8 @@ import type { LeasesTable } from '../../../shared/tables/leases.ts';
 import type { Context } from '../../../worker/context.ts';
 import { Holdings } from '../../../worker/holdings.ts';
 import { startAws, type TestAws } from '../../support/aws.ts';
-import { type PretendedSocket, wishes, workerOn } from '../../support/worker-on-aws.ts';
+import { wishes } from '../../support/wishes.ts';
+import { type PretendedSocket, workerOn } from '../../support/worker-on-aws.ts';
 
 let aws: TestAws;
 const running: (() => Promise<void>)[] = [];
