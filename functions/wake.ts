@@ -32,7 +32,7 @@ export async function wake(
   const waiting = await queue.depth();
   const budget = Math.max(0, wakeUps.length - waiting);
   const skipped = wakeUps.length - budget;
-  const full = skipped > 0 ? `the queue already holds ${waiting} wake-ups` : null;
+  const full = skipped > 0 ? `wake-ups that the queue already holds: ${waiting}` : null;
   if (dryRun) return { sent: 0, skipped: wakeUps.length, failed: 0, why: ['dry run', full].filter(Boolean).join('; ') };
 
   const first = Math.floor(random() * wakeUps.length);
