@@ -23,7 +23,8 @@ const mostIds = 100;
 export async function oneWorker(parts: OneWorkerParts, workerId: string, dryRun: boolean) {
   const { worker, why, row } = await judge(parts, workerId, dryRun);
   const rows = await ownedBy(parts, workerId);
-  const { orphans, broken } = worker === 'dead' && row ? left(row, rows) : await expiredOnes(parts, workerId, rows);
+  const { orphans, stillLeased, broken } =
+    worker === 'dead' && row ? left(row, rows) : await expiredOnes(parts, workerId, rows);
   const woken = await wake(parts, orphans, dryRun);
   return {
     dryRun,
@@ -31,7 +32,7 @@ export async function oneWorker(parts: OneWorkerParts, workerId: string, dryRun:
     worker,
     about: why,
     owned: rows.length,
-    stillLeased: rows.length - orphans.length,
+    stillLeased,
     orphans: orphans.length,
     ...woken,
     connectionIds: orphans.slice(0, mostIds).map(({ pk }) => idOf(pk)),
@@ -80,24 +81,23 @@ async function unknown(
   return { worker: 'unknown', why, row: undefined };
 }
 
-function left(
-  worker: WorkerReport,
-  rows: OwnedRow[],
-): { orphans: WakeUp[]; broken: { pk: string; message: string }[] } {
+type Left = { orphans: WakeUp[]; stillLeased: number; broken: { pk: string; message: string }[] };
+
+function left(worker: WorkerReport, rows: OwnedRow[]): Left {
   const wanted = rows.filter((row) => row.desiredState === 'STARTED');
   const orphans = wanted.map((row) => ({ pk: row.pk, after: { owner: worker.workerId, epoch: row.leaseEpoch } }));
-  return { orphans, broken: [] };
+  return { orphans, stillLeased: 0, broken: [] };
 }
 
 /** By the items themselves, as far as their own leases have run out. */
-async function expiredOnes({ connections, clock }: OneWorkerParts, workerId: string, rows: OwnedRow[]) {
+async function expiredOnes({ connections, clock }: OneWorkerParts, workerId: string, rows: OwnedRow[]): Promise<Left> {
   const { found, broken } = await readItems(
     connections,
     rows.map(({ pk }) => pk),
   );
   const nowMs = clock.now();
-  const orphans: WakeUp[] = found
-    .filter((item) => item.leaseOwner === workerId && isOrphan(item, nowMs))
-    .map(({ pk }) => ({ pk }));
-  return { orphans, broken };
+  const owned = found.filter((item) => item.leaseOwner === workerId);
+  const orphans: WakeUp[] = owned.filter((item) => isOrphan(item, nowMs)).map(({ pk }) => ({ pk }));
+  const stillLeased = owned.filter((item) => item.leaseExpiresAtMs > nowMs).length;
+  return { orphans, stillLeased, broken };
 }

@@ -91,10 +91,12 @@ export async function sweepThrough(parts: SweepParts, timing: Timing): Promise<{
   const startedAtMs = clock.monotonic();
   const total = { sweeps: 0, failed: 0 };
   let dueMs = 0;
+  let scanned = false;
   while (dueMs < timing.everyMs && timing.remainingMs() - Math.max(0, dueMs - elapsed()) >= timing.marginMs) {
     await clock.sleep(Math.max(0, dueMs - elapsed()));
     // With the worker lease, what needs haste is found by its owner; the scan is the net below that, once a minute.
-    const swept = await countedSweep(parts, total.sweeps === 0 || !parts.workerLease);
+    const swept = await countedSweep(parts, !scanned || !parts.workerLease);
+    scanned ||= swept !== undefined;
     total.sweeps += 1;
     if (!swept) total.failed += 1;
     dueMs = Math.max(dueMs + timing.sweepMs, elapsed());
