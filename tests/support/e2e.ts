@@ -1,5 +1,6 @@
 /** The local system for one end-to-end file: real processes with short times, and what its tests ask of it. */
 import { setTimeout as sleep } from 'node:timers/promises';
+import { MassGuard } from '../../functions/mass-guard.ts';
 import { sweep } from '../../functions/sweep.ts';
 import { SourceClient } from '../../local/client.ts';
 import { waitFor } from '../../local/measure.ts';
@@ -8,9 +9,11 @@ import type { Report } from '../../local/source/ledger.ts';
 import { type System, type SystemOptions, startSystem } from '../../local/system.ts';
 import type { StoppedTask } from '../../local/worker-process.ts';
 import { systemClock } from '../../shared/clock.ts';
-import { type Connection, pkOf, type SourceChoice } from '../../shared/connection.ts';
+import { type Connection, type SourceChoice } from '../../shared/connection.ts';
 import { sqsQueue } from '../../shared/queue.ts';
 import { connectionsTable } from '../../shared/tables/connections.ts';
+import { leasesTable } from '../../shared/tables/leases.ts';
+import { workersTable } from '../../shared/tables/workers.ts';
 import { wishes } from './wishes.ts';
 import { configOf, countedMetrics, keptLog } from './worker-parts.ts';
 
@@ -64,12 +67,16 @@ export class Rig {
     this.system = system;
     this.tasks = tasks;
     this.source = new SourceClient(system.sourceUrl);
-    const config = configOf({ QUEUE_URL: system.queueUrl });
+    const config = configOf({ ...shortTimes, QUEUE_URL: system.queueUrl });
     const clock = systemClock;
     const connections = connectionsTable(system.dynamodb, system.tables.connections, config);
     const queue = sqsQueue(system.sqs, { ...config, clock });
     const quiet = { log: keptLog(), metrics: countedMetrics(), random: Math.random };
-    this.#parts = { connections, queue, clock, shards: config.shards, ...quiet };
+    const leases = leasesTable(system.dynamodb, system.tables.connections, config);
+    const workers = workersTable(system.dynamodb, system.tables.workers);
+    const { shards, lease, workerLease } = config;
+    const deaths = { leases, workers, lease, workerLease, guard: new MassGuard(lease.forMs) };
+    this.#parts = { connections, queue, clock, shards, ...deaths, seen: { orphans: 0, oldestAgeMs: 0 }, ...quiet };
     this.wishes = wishes({ connections });
     this.#notePids();
   }
@@ -78,7 +85,7 @@ export class Rig {
   keepSweeping(): void {
     this.#sweeping = (async () => {
       while (!this.#over.signal.aborted) {
-        await sweep(this.#parts, false);
+        await sweep(this.#parts, { dryRun: false, scan: true });
         await systemClock.sleep(sweepMs, this.#over.signal);
       }
     })();
