@@ -13,7 +13,7 @@ export class Holdings {
   readonly #context: Context;
   readonly #held = new Map<string, Holding>();
   readonly #claiming = new Map<string, Promise<void>>();
-  #waiting: (() => void)[] = [];
+  readonly #waiting = new Set<() => void>();
   #fenced: Claim[] = [];
   #draining = false;
 
@@ -49,16 +49,24 @@ export class Holdings {
     return Math.min(maxConnections - this.#held.size, claimsAtOnce) - this.#claiming.size;
   }
 
-  /** Resolves when there may be room, or the signal aborts. */
+  /** Resolves when there is room, or the signal aborts. */
   async roomFreed(signal: AbortSignal): Promise<void> {
-    if (this.room > 0 || signal.aborted) return;
-    await new Promise<void>((resolve) => {
+    while (this.room <= 0 && !signal.aborted) await this.#mayBeFreed(signal);
+  }
+
+  #mayBeFreed(signal: AbortSignal): Promise<void> {
+    const { clock, config } = this.#context;
+    return new Promise((resolve) => {
       const done = () => {
+        timer.cancel();
         signal.removeEventListener('abort', done);
+        this.#waiting.delete(done);
         resolve();
       };
+      // A renewal that is answered at last makes room too, and tells nobody.
+      const timer = clock.timer(config.lease.heartbeatMs, done);
       signal.addEventListener('abort', done);
-      this.#waiting.push(done);
+      this.#waiting.add(done);
     });
   }
 
@@ -127,7 +135,8 @@ export class Holdings {
         metrics.count('ClaimsLost');
         log.debug('claim.lost', { connection: pk, ...outcome });
       }
-      return 'settled';
+      // Late, it is nobody's yet, or ours by the table alone: whoever looks next can say.
+      return !outcome.won && outcome.why === 'late' ? 'unanswered' : 'settled';
     } catch (fault) {
       metrics.count('StoreFaults');
       log.warn('claim.undecided', { connection: pk, fault: describe(fault) });
@@ -157,6 +166,6 @@ export class Holdings {
   }
 
   #freed(): void {
-    for (const done of this.#waiting.splice(0)) done();
+    for (const done of [...this.#waiting]) done();
   }
 }
