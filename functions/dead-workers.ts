@@ -46,8 +46,9 @@ export async function expireOverdue(
     log.warn('workers.overdue', { overdue: overdue.length, of: undead.length, waits_ms: lease.forMs });
     return { dead, expired: [] };
   }
-  if (dryRun) return { dead: [...dead, ...overdue], expired: overdue.map(({ workerId }) => workerId) };
-  const expired = await bury(parts, overdue, overdueBeforeMs);
+  const expired = dryRun
+    ? overdue.map((row) => ({ ...row, expiredAtMs: nowMs }))
+    : await bury(parts, overdue, overdueBeforeMs);
   return { dead: [...dead, ...expired], expired: expired.map(({ workerId }) => workerId) };
 }
 
@@ -85,31 +86,38 @@ export async function leftBy(
   const unwanted = left.flatMap(({ worker, rows }) =>
     rows.filter((row) => row.desiredState === 'STOPPED').map((row) => giveBack(parts, worker.workerId, row)),
   );
-  if (!dryRun) await Promise.all(unwanted.map((give) => give()));
+  const wantedAgain = dryRun ? [] : (await Promise.all(unwanted.map((give) => give()))).flat();
   const wanted = left.map(({ worker, rows }) => ({
     worker,
     rows: rows.filter((row) => row.desiredState === 'STARTED'),
   }));
   return {
-    wakeUps: wanted.flatMap(({ worker, rows }) =>
-      rows.map((row) => ({ pk: row.pk, after: { owner: worker.workerId, epoch: row.leaseEpoch } })),
-    ),
+    wakeUps: [
+      ...wanted.flatMap(({ worker, rows }) =>
+        rows.map((row) => ({ pk: row.pk, after: { owner: worker.workerId, epoch: row.leaseEpoch } })),
+      ),
+      ...wantedAgain,
+    ],
     sinceMs: Math.min(...wanted.filter(({ rows }) => rows.length > 0).map(({ worker }) => worker.expiredAtMs ?? 0)),
   };
 }
 
+/** What it returns gives it back, and says whom to wake up: a START may have come after the STOP that the index showed. */
 function giveBack(
   { leases, clock, log, metrics }: DeadWorkersParts,
   owner: string,
   row: OwnedRow,
-): () => Promise<void> {
+): () => Promise<WakeUp[]> {
   const claim = { pk: row.pk, owner, epoch: row.leaseEpoch };
   return async () => {
     try {
-      await leases.release(claim, { lastSeq: undefined, status: { status: 'CLOSED', attempts: 0 } }, clock.now());
+      const status = { status: 'CLOSED', attempts: 0 } as const;
+      const after = await leases.release(claim, { lastSeq: undefined, status }, clock.now());
+      return after !== 'refused' && after.desiredState === 'STARTED' ? [{ pk: row.pk }] : [];
     } catch (fault) {
       metrics.count('ReconcileErrors');
       log.warn('release.unanswered', { connection: row.pk, epoch: row.leaseEpoch, fault: describe(fault) });
+      return [];
     }
   };
 }

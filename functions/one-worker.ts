@@ -24,7 +24,7 @@ export async function oneWorker(parts: OneWorkerParts, workerId: string, dryRun:
   const { worker, why, row } = await judge(parts, workerId, dryRun);
   const rows = await ownedBy(parts, workerId);
   const { orphans, stillLeased, broken } =
-    worker === 'dead' && row ? left(row, rows) : await expiredOnes(parts, workerId, rows);
+    worker === 'dead' && row && parts.workerLease ? left(row, rows) : await expiredOnes(parts, workerId, rows);
   const woken = await wake(parts, orphans, dryRun);
   return {
     dryRun,

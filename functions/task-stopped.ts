@@ -42,6 +42,7 @@ export async function taskStopped(parts: TaskStoppedParts, { detail }: TaskState
   );
   const { wakeUps } = await leftBy(parts, ids, false);
   const woken: Woken = await wake(parts, wakeUps, false);
+  await parts.metrics.publish();
   log.info('task.stopped', { task_arn: taskArn, expired: expired.length, left: wakeUps.length, ...woken });
   return { taskArn, expired: expired.map(({ workerId }) => workerId), left: wakeUps.length, ...woken };
 }
