@@ -30,6 +30,13 @@ export function orphanage(aws: TestAws) {
     if (decision.outcome === 'changed') await connections.want(pkOf(id), decision.intent, undefined, at);
   }
 
+  /** Wanted anew, after a STOP. */
+  async function restart(id: string): Promise<void> {
+    const seen = await connections.get(pkOf(id));
+    const decision = decideStart(seen, { wsUrl: 'wss://feed.example.com/', source: { name: 'plain' } });
+    if (decision.outcome === 'changed') await connections.want(pkOf(id), decision.intent, seen, Date.now());
+  }
+
   async function stop(id: string): Promise<void> {
     const seen = await connections.get(pkOf(id));
     const decision = decideStop(seen, {});
@@ -82,5 +89,5 @@ export function orphanage(aws: TestAws) {
     return { published, parts: { ...same, ...change } };
   }
 
-  return { connections, leases, workers, queue, start, stop, claim, park, wakeUps, empty, parts };
+  return { connections, leases, workers, queue, start, restart, stop, claim, park, wakeUps, empty, parts };
 }
