@@ -25,7 +25,7 @@ export async function oneWorker(parts: OneWorkerParts, workerId: string, dryRun:
   const rows = await ownedBy(parts, workerId);
   const { orphans, stillLeased, broken } =
     worker === 'dead' && row && parts.workerLease ? left(row, rows) : await expiredOnes(parts, workerId, rows);
-  const woken = await wake(parts, orphans, dryRun);
+  const woken = await wake(parts, { fresh: [], others: orphans }, dryRun);
   return {
     dryRun,
     workerId,

@@ -3,7 +3,7 @@ import { idOf } from '../shared/connection.ts';
 import { describe } from '../shared/errors.ts';
 import { type DeadWorkersParts, diedLately, expireOverdue, leftBy } from './dead-workers.ts';
 import { findOrphans, type Orphans, type OrphanTable } from './orphans.ts';
-import { type WakeParts, type Woken, wake } from './wake.ts';
+import { apart, type WakeParts, type Woken, wake } from './wake.ts';
 
 export type SweepParts = WakeParts &
   DeadWorkersParts & { connections: OrphanTable; shards: number; clock: Clock; workerLease: boolean; seen: Seen };
@@ -49,7 +49,7 @@ export async function sweep(parts: SweepParts, { dryRun, scan }: { dryRun: boole
     log.error('item.broken', { connection_id: idOf(pk), message });
   }
   const wakeUps = [...left.wakeUps, ...found.pks.map((pk) => ({ pk }))];
-  const woken = await wake(parts, wakeUps, dryRun);
+  const woken = await wake(parts, apart(wakeUps, gone.expired), dryRun);
   if (wakeUps.length > 0) log.info('sweep.found', { orphans, oldestAgeSeconds, left: left.wakeUps.length, ...woken });
   return {
     dryRun,

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import type { WorkersTable } from '../shared/tables/workers.ts';
 import { bury, type DeadWorkersParts, leftBy } from './dead-workers.ts';
-import { type WakeParts, type Woken, wake } from './wake.ts';
+import { apart, type WakeParts, type Woken, wake } from './wake.ts';
 
 /** "ECS Task State Change", as EventBridge sends it: at least once, late, in any order. */
 export const taskStateChange = z.object({
@@ -41,8 +41,9 @@ export async function taskStopped(parts: TaskStoppedParts, { detail }: TaskState
     undefined,
   );
   const { wakeUps } = await leftBy(parts, ids, false);
-  const woken: Woken = await wake(parts, wakeUps, false);
+  const expiredIds = expired.map(({ workerId }) => workerId);
+  const woken: Woken = await wake(parts, apart(wakeUps, expiredIds), false);
   await parts.metrics.publish();
   log.info('task.stopped', { task_arn: taskArn, expired: expired.length, left: wakeUps.length, ...woken });
-  return { taskArn, expired: expired.map(({ workerId }) => workerId), left: wakeUps.length, ...woken };
+  return { taskArn, expired: expiredIds, left: wakeUps.length, ...woken };
 }
