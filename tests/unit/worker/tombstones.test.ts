@@ -44,6 +44,17 @@ test('each is read once: it is for good', async () => {
   expect(read).toEqual(['w-1']);
 });
 
+test('those that ask together read once; a no isn’t shared, since it may be old', async () => {
+  const { tombstones: dead, workers, read } = tombstones();
+  const before = [dead.isDead('w-1'), dead.isDead('w-1')];
+  expect(await Promise.all(before)).toEqual([false, false]);
+  expect(read.splice(0)).toEqual(['w-1', 'w-1']);
+  await workers.expire('w-1', undefined, 5_000);
+  const after = [dead.isDead('w-1'), dead.isDead('w-1'), dead.isDead('w-1')];
+  expect(await Promise.all(after)).toEqual([true, true, true]);
+  expect(read).toEqual(['w-1']);
+});
+
 test('a store that doesn’t answer says nothing about anybody', async () => {
   const away = new Tombstones({ get: () => Promise.reject(new Error('away')) });
   await expect(away.isDead('w-1')).rejects.toThrow('away');
