@@ -12,7 +12,7 @@ import { dim, say, seconds } from '../local/console.ts';
 import { type Measured, measure } from './cost/measure.ts';
 import { priceOptions, pricesOf } from './cost/prices.ts';
 import { costPage } from './cost/report.ts';
-import { fewOnMany, type Load, settings, type Size, sizes } from './cost/settings.ts';
+import { fewOnMany, type Load, type Size, settings, sizes } from './cost/settings.ts';
 import { checksOf } from './cost/targets.ts';
 
 const { values } = parseArgs({ options: { markdown: { type: 'string' }, ...priceOptions } });

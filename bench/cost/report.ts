@@ -9,14 +9,21 @@ import { writesPerConnection } from './targets.ts';
 export type CostRun = { at: string; prices: Prices; measured: Measured[]; checks: Check[] };
 
 export function costPage({ at, prices, measured, checks }: CostRun): string {
-  const largest = measured.filter(({ load }) => load === 'idle').reduce((a, b) => (b.connections > a.connections ? b : a));
+  const largest = measured
+    .filter(({ load }) => load === 'idle')
+    .reduce((a, b) => (b.connections > a.connections ? b : a));
   const sections = [
     '# What a fleet costs',
     `Counted by \`npm run bench:cost\` on ${at}: the real worker and the real reconciler in simulated time, each of their requests charged by DynamoDB's published rules (\`bench/world/units.ts\` names the page of each).`,
     settings.map(settingLine).join('\n'),
     `Up to ${perWorker} connections a worker. Items of ${itemNote}. Dollars are for a month of ${hoursPerMonth} hours on demand, by list prices without free tier: ${priceLine(prices)}. Not in here: Fargate, storage, logs, traffic, and what START and STOP cost.`,
     '## Held to',
-    checks.map(({ what, measured: found, mustBe, reached }) => `- ${reached ? '' : '**missed** '}${what}: ${found} (${mustBe})`).join('\n'),
+    checks
+      .map(
+        ({ what, measured: found, mustBe, reached }) =>
+          `- ${reached ? '' : '**missed** '}${what}: ${found} (${mustBe})`,
+      )
+      .join('\n'),
     '## Idle',
     comparison(measured, 'idle', prices),
     `The article counts one write for each heartbeat, at the price of its time, twice today's. It is three: the heartbeat moves the sort key of the index of orphans, which is a delete and a put.`,
@@ -36,7 +43,8 @@ export function costPage({ at, prices, measured, checks }: CostRun): string {
   return `${sections.join('\n\n')}\n`;
 }
 
-const itemNote = 'about 600 bytes; one of more than a kilobyte (a long token in its URL) takes a unit more at each write of it';
+const itemNote =
+  'about 600 bytes; one of more than a kilobyte (a long token in its URL) takes a unit more at each write of it';
 
 function settingLine({ name, env }: (typeof settings)[number]): string {
   const given = Object.entries(env).map(([variable, value]) => `${variable}=${value}`);

@@ -8,8 +8,7 @@ const timesBelow = 200;
 
 const others = (measured: Measured): number => total(measured, 'readUnits', (line) => !isStopCheck(line));
 
-export const writesPerConnection = (measured: Measured): number =>
-  total(measured, 'writeUnits') / measured.connections;
+export const writesPerConnection = (measured: Measured): number => total(measured, 'writeUnits') / measured.connections;
 
 export function checksOf(all: Measured[]): Check[] {
   const idle = (setting: Measured['setting'], connections: number, workers: number) =>

@@ -15,7 +15,14 @@ export type Latencies = { dynamodbMs: number; sqsMs: number; cloudwatchMs: numbe
 /** In one region, as AWS says of them: "single-digit milliseconds" (DynamoDB) and "tens of milliseconds" (SQS). */
 export const usualLatencies: Latencies = { dynamodbMs: 6, sqsMs: 15, cloudwatchMs: 30 };
 
-export type Services = { time: Time; store: Store; queue: QueueService; ledger: Ledger; latencies: Latencies; random: () => number };
+export type Services = {
+  time: Time;
+  store: Store;
+  queue: QueueService;
+  ledger: Ledger;
+  latencies: Latencies;
+  random: () => number;
+};
 
 /** As in shared/aws.ts's callers. */
 const sockets = 50;

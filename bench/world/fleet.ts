@@ -4,8 +4,8 @@ import { type TaskStateChange, taskStopped } from '../../functions/task-stopped.
 import { type Config, readConfig } from '../../shared/config.ts';
 import { pkOf } from '../../shared/connection.ts';
 import { sqsQueue } from '../../shared/queue.ts';
-import type { Item } from '../../shared/tables/item.ts';
 import { connectionsTable } from '../../shared/tables/connections.ts';
+import type { Item } from '../../shared/tables/item.ts';
 import { runWorker } from '../../worker/worker.ts';
 import { clientsOf, type Latencies, type Services, usualLatencies } from './clients.ts';
 import { Ledger } from './ledger.ts';
@@ -25,10 +25,12 @@ export type FleetOptions = {
   latencies?: Latencies;
   /** How long an index stays behind its table. */
   indexLagMs?: number;
+  /** How old the number of waiting wake-ups is that the queue tells. */
+  depthLagMs?: number;
   onWrite?: (table: string, before: Item | undefined, after: Item) => void;
 };
 
-type Member = { host: Host; taskArn: string; workerId: () => string };
+export type Member = { host: Host; taskArn: string; workerId: () => string };
 
 /** Of functions/reconcile.ts and serverless.yml. */
 const marginMs = 10_000;
@@ -48,16 +50,14 @@ export class SimulatedFleet {
   /** How long each sweep of the schedule took. */
   readonly sweepsMs: number[] = [];
   readonly #services: Services;
-  /** Connections that a living worker owns. */
-  #owned = 0;
   #open = 0;
 
   constructor(options: FleetOptions) {
-    const { indexLagMs = 50, latencies = usualLatencies } = options;
+    const { indexLagMs = 50, depthLagMs = 0, latencies = usualLatencies } = options;
     this.options = options;
     const { time, ledger } = this;
     this.config = configOf(options.env);
-    this.queue = new QueueService(time);
+    this.queue = new QueueService(time, depthLagMs);
     this.store = new Store({
       nowMs: () => time.nowMs,
       indexLagMs,
@@ -94,10 +94,15 @@ export class SimulatedFleet {
     invoke();
   }
 
+  /** As the machine under it does: no goodbye. */
+  kill(members: Member[]): void {
+    for (const { host } of members) host.alive = false;
+  }
+
   /** "ECS Task State Change" reaches Lambda: a container of its own for each event that comes at the same time. */
-  async reportStopped(member: Member, startMs: number): Promise<void> {
+  async reportStopped(member: Member, coldStartMs: number): Promise<void> {
     const { time, ledger } = this;
-    await time.pass(startMs);
+    await time.pass(coldStartMs);
     const startedMs = time.nowMs;
     ledger.invocations++;
     const parts = reconcilerParts(this.#services, this.config, { name: 'event', alive: true }, askEcsMs);
@@ -129,7 +134,13 @@ export class SimulatedFleet {
     for (let index = 0; index < connections; index++) {
       const id = `meeting-${String(index).padStart(8, '0')}`;
       const wsUrl = `wss://transcripts.example.com/v1/meetings/${id}/stream?after={last_seq}&token=${'t'.repeat(64)}`;
-      const intent = { desiredState: 'STARTED', wsUrl, source: { name: 'numbered' }, generation: 1, status: 'PENDING' } as const;
+      const intent = {
+        desiredState: 'STARTED',
+        wsUrl,
+        source: { name: 'numbered' },
+        generation: 1,
+        status: 'PENDING',
+      } as const;
       void table.want(pkOf(id), intent, undefined, clock.now()).then(() => queue.send({ pk: pkOf(id) }));
     }
   }
@@ -155,7 +166,6 @@ export class SimulatedFleet {
   }
 
   #count(before: Item | undefined, after: Item): void {
-    if (!before?.['lease_owner'] && after['lease_owner']) this.#owned++;
     if (before?.['status']?.S !== 'OPEN' && after['status']?.S === 'OPEN') this.#open++;
     if (before?.['status']?.S === 'OPEN' && after['status']?.S !== 'OPEN') this.#open--;
   }

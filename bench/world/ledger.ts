@@ -56,7 +56,15 @@ export class Ledger {
 
   #line(who: Who, operation: string, target: string): Line {
     const key = `${who} ${operation} ${target}`;
-    const line = this.#lines.get(key) ?? { who, operation, target, requests: 0, refused: 0, writeUnits: 0, readUnits: 0 };
+    const line = this.#lines.get(key) ?? {
+      who,
+      operation,
+      target,
+      requests: 0,
+      refused: 0,
+      writeUnits: 0,
+      readUnits: 0,
+    };
     this.#lines.set(key, line);
     return line;
   }

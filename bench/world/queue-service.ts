@@ -17,6 +17,7 @@ type Poll = { most: number; answer: (messages: Message[]) => void; over: boolean
 
 /** Of deploy/queue.yml. */
 const visibilityMs = 30_000;
+const lookEveryMs = 250;
 
 export class QueueService {
   readonly #time: Time;
@@ -26,15 +27,34 @@ export class QueueService {
   #first = 0;
   #polls: Poll[] = [];
   #ids = 0;
+  /** Newest last. */
+  readonly #depths: { atMs: number; depth: number }[] = [];
 
-  constructor(time: Time) {
-    this.#time = time;
+  /** How many messages were ever sent. */
+  get sent(): number {
+    return this.#ids;
   }
 
+  /** @param depthLagMs how old the number of waiting messages is that it tells. SQS says: a minute, or more */
+  constructor(time: Time, depthLagMs: number) {
+    this.#time = time;
+    const look = () => {
+      this.#depths.push({ atMs: time.nowMs, depth: this.#waiting() });
+      while ((this.#depths[1]?.atMs ?? Number.POSITIVE_INFINITY) <= time.nowMs - depthLagMs) this.#depths.shift();
+      time.after(lookEveryMs, look);
+    };
+    if (depthLagMs > 0) look();
+  }
+
+  /** As SQS would tell it. */
   get depth(): number {
-    let depth = 0;
-    for (const { visibleMs } of this.#held.values()) if (visibleMs <= this.#time.nowMs) depth++;
-    return depth;
+    return this.#depths[0]?.depth ?? this.#waiting();
+  }
+
+  #waiting(): number {
+    let waiting = 0;
+    for (const { visibleMs } of this.#held.values()) if (visibleMs <= this.#time.nowMs) waiting++;
+    return waiting;
   }
 
   /** @returns the answer, at once or, to a long poll, when there is one */

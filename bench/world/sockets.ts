@@ -19,7 +19,13 @@ export type SourceTraffic = {
 
 type Messages = NonNullable<SourceTraffic['messages']>;
 
-export function socketsTo(traffic: SourceTraffic, time: Time, host: Host, dialsAtOnce: number, random: () => number): OpenSocket {
+export function socketsTo(
+  traffic: SourceTraffic,
+  time: Time,
+  host: Host,
+  dialsAtOnce: number,
+  random: () => number,
+): OpenSocket {
   const dials = pLimit(dialsAtOnce);
   const clock = time.clockOf(host);
 
@@ -38,7 +44,11 @@ export function socketsTo(traffic: SourceTraffic, time: Time, host: Host, dialsA
   };
 
   /** Messages of different connections fall at different times. */
-  async function stream(plan: SocketPlan, { begun, over, everyMs, bytes }: Messages, reading: () => boolean): Promise<void> {
+  async function stream(
+    plan: SocketPlan,
+    { begun, over, everyMs, bytes }: Messages,
+    reading: () => boolean,
+  ): Promise<void> {
     await begun;
     await clock.sleep(random() * everyMs);
     for (let seq = 1; reading() && !over(); seq++) {

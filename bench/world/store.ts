@@ -42,7 +42,9 @@ export class Store {
   constructor(options: Options) {
     this.#options = options;
     const kept = (name: string) => name !== tableNames.messages;
-    this.#tables = new Map(Object.entries(deployedTables()).map(([name, shape]) => [name, new Table(shape, kept(name))]));
+    this.#tables = new Map(
+      Object.entries(deployedTables()).map(([name, shape]) => [name, new Table(shape, kept(name))]),
+    );
   }
 
   execute(command: { readonly input: object }): Outcome {
@@ -162,7 +164,10 @@ export class Store {
     const Items = [...this.table(name).all()];
     const bytes = Items.reduce((sum, item) => sum + itemBytes(item), 0);
     if (bytes > pageBytes) throw new Error(`${name} has outgrown one page`);
-    return { answer: { Items }, uses: [{ target: name, write: 0, read: readUnits(bytes, input.ConsistentRead ?? false) }] };
+    return {
+      answer: { Items },
+      uses: [{ target: name, write: 0, read: readUnits(bytes, input.ConsistentRead ?? false) }],
+    };
   }
 }
 

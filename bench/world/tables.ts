@@ -9,7 +9,9 @@ export type TableShape = { keys: string[]; indexes: (IndexShape & { hash: string
 
 export const tableNames = { connections: 'connections', workers: 'workers', messages: 'messages' };
 
-const keySchema = z.array(z.object({ AttributeName: z.string() })).transform((keys) => keys.map((key) => key.AttributeName));
+const keySchema = z
+  .array(z.object({ AttributeName: z.string() }))
+  .transform((keys) => keys.map((key) => key.AttributeName));
 const table = z.object({
   Properties: z.object({
     KeySchema: keySchema,
