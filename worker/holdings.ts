@@ -166,6 +166,6 @@ export class Holdings {
   }
 
   #freed(): void {
-    for (const done of [...this.#waiting]) done();
+    for (const done of this.#waiting) done();
   }
 }

@@ -45,9 +45,19 @@ export function countedMetrics(): Metrics & { of(name: MetricName): number } {
 /** A worker lease that runs until the test ends it. */
 export function livingPresence(id: string) {
   const fence = new AbortController();
+  const now = { mayClaim: true };
   const alive = () => !fence.signal.aborted;
-  const parts = { id, fenced: fence.signal, valid: (asked: string) => asked === id && alive(), mayClaim: alive };
-  return { presence: parts as unknown as Presence, fence: () => fence.abort('expired') };
+  const parts = {
+    id,
+    fenced: fence.signal,
+    valid: (asked: string) => asked === id && alive(),
+    mayClaim: () => now.mayClaim && alive(),
+  };
+  /** Near its end no claim begins any more. */
+  const mayClaim = (may: boolean) => {
+    now.mayClaim = may;
+  };
+  return { presence: parts as unknown as Presence, fence: () => fence.abort('expired'), mayClaim };
 }
 
 const unexpected = (what: string) =>

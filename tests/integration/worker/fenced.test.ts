@@ -49,7 +49,7 @@ function worker(change: (context: Context) => Partial<Context> = () => ({})) {
     ...table,
     register: unlessAway(table.register),
     renew: unlessAway(table.renew),
-    expire: unlessAway(table.expire),
+    expire: unlessAway((...given: Parameters<WorkersTable['expire']>) => table.expire(...given)),
   };
   const presence = new Presence({ ...made.context, workers, newId: newWorkerId });
   const base = { ...made.context, workers, presence };

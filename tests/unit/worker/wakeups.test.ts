@@ -2,7 +2,6 @@ import { describe, expect, jest, test } from '@jest/globals';
 import type { Queue, Received } from '../../../shared/queue.ts';
 import type { Context } from '../../../worker/context.ts';
 import { Holdings } from '../../../worker/holdings.ts';
-import type { Presence } from '../../../worker/presence.ts';
 import { follow, receiveWakeUps } from '../../../worker/wakeups.ts';
 import { settled, VirtualClock } from '../../support/virtual-clock.ts';
 import { contextOf, livingPresence } from '../../support/worker-parts.ts';
@@ -129,12 +128,12 @@ describe('receiving wake-ups', () => {
 
   test('asks again once the worker’s own lease has been renewed at last, although nobody says so', async () => {
     const clock = new VirtualClock();
-    let mayClaim = false;
-    const presence = { ...livingPresence('w-me').presence, mayClaim: () => mayClaim } as Presence;
+    const { presence, mayClaim } = livingPresence('w-me');
+    mayClaim(false);
     const { polls, stop, reading } = polled({}, { clock, presence });
     await clock.advance(1_000);
     expect(polls).toEqual([]);
-    mayClaim = true;
+    mayClaim(true);
     await clock.advance(5_000);
     expect(polls).toHaveLength(1);
     stop.abort();
