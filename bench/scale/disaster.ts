@@ -18,8 +18,8 @@ export type Recovery = {
   wakeUpsSent: number;
 };
 
-/** Whole minutes of the schedule, and half a sweep. */
-const settleMs = 122_500;
+/** A minute of the schedule, and half a sweep. */
+const settleMs = 62_500;
 const patienceMs = 900_000;
 
 export async function happen(disaster: Disaster, assumed: Assumptions): Promise<Recovery> {

@@ -13,7 +13,7 @@ export type Quiet = Size & {
   sweepMs: number[];
 };
 
-const minutes = 5;
+const minutes = 2;
 const minuteMs = 60_000;
 
 export async function quiet(size: Size & { env: Record<string, string> }, assumed: Assumptions): Promise<Quiet> {
