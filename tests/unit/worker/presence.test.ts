@@ -254,6 +254,19 @@ describe('a lease that runs out', () => {
     expect([a.mayClaim(), a.valid('w-1')]).toEqual([false, true]);
   });
 
+  test('a wall clock that is set forward, and an answer that is late: counts from before it was sent all the same', async () => {
+    const { presence: a, clock, fates, held } = await living();
+    clock.shiftWall(8_000);
+    fates.now = 'held';
+    await clock.advance(heartbeatMs + 2_900);
+    await held[0]?.end('answered');
+    fates.now = 'unreachable';
+    await clock.advance(ownMs - 2_900 - 1);
+    expect(a.valid('w-1')).toBe(true);
+    await clock.advance(1);
+    expect(a.valid('w-1')).toBe(false);
+  });
+
   test('a wall clock that is set back: only what the table has granted counts', async () => {
     const made = await living();
     const { presence: a, clock, rows } = made;
