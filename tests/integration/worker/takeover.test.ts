@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import type { LeasesTable, Predecessor } from '../../../shared/tables/leases.ts';
 import { claim } from '../../../worker/claim.ts';
 import type { Context } from '../../../worker/context.ts';
+import { Holdings } from '../../../worker/holdings.ts';
 import { Tombstones } from '../../../worker/tombstones.ts';
 import { startAws, type TestAws } from '../../support/aws.ts';
 import { wishes } from '../../support/wishes.ts';
@@ -188,5 +189,21 @@ describe('a worker that is about to lose its own lease', () => {
     };
     expect(await claim({ ...context, leases }, pk)).toEqual({ won: false, why: 'late' });
     expect((await item('lost-meanwhile')).leaseOwner).toBe('lost-meanwhile');
+  });
+
+  test('its hint isn’t forgotten: somebody has to look again', async () => {
+    const { presence, fence } = livingPresence('look-again');
+    const { context, start } = worker({ env: { WORKER_LEASE: 'on' }, presence });
+    const pk = await start('look-again');
+    const leases: LeasesTable = {
+      ...context.leases,
+      acquire: async (...request) => {
+        const outcome = await context.leases.acquire(...request);
+        fence();
+        return outcome;
+      },
+    };
+    const holdings = new Holdings({ ...context, leases });
+    expect([await holdings.take(pk), holdings.held]).toEqual(['unanswered', 0]);
   });
 });
