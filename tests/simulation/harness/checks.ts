@@ -2,12 +2,11 @@ import { BatchWriteItemCommand, UpdateItemCommand } from '@aws-sdk/client-dynamo
 import { isLater } from '../../../shared/sequence.ts';
 import type { Item } from '../../../shared/tables/item.ts';
 import type { Sent } from './client.ts';
+import { kindOf } from './kinds.ts';
 import type { Scheduler } from './scheduler.ts';
 import type { SimulatedSource } from './source.ts';
 import type { Written } from './store.ts';
-
-/** The names of the tables in every simulation. */
-export const tableNames = { connections: 'connections', workers: 'workers', messages: 'messages' };
+import { tableNames } from './table.ts';
 
 /** The numbers are those of the invariants in design.md. */
 export type Violation = { invariant: 1 | 2 | 3 | 4 | 5 | 6; what: string; atMs: number };
@@ -61,18 +60,12 @@ export class Checks {
         if (PutRequest?.Item) this.#owns('stores a message', PutRequest.Item['worker_id']?.S, PutRequest.Item);
       }
     }
-    if (command instanceof UpdateItemCommand && command.input.TableName === tableNames.connections) {
-      const { Key, ExpressionAttributeValues: values = {}, UpdateExpression = '' } = command.input;
-      // A release is sent again until it is answered; by then the connection may be somebody else's, and it is refused.
-      const claims = values[':owner'] && values[':epoch'] && !/REMOVE[^A-Z]*lease_owner/.test(UpdateExpression);
-      const takes = UpdateExpression.includes('lease_epoch =');
-      if (claims && !takes) {
-        const what = values[':lease_expires_at_ms'] ? 'renews a lease' : 'writes a status';
-        this.#owns(`${what} from ${host.name}`, values[':owner']?.S, {
-          pk: Key?.['pk'],
-          lease_epoch: values[':epoch'],
-        } as Item);
-      }
+    // A release is sent again until it is answered; by then the connection may be somebody else's, and it is refused.
+    const kind = kindOf(command);
+    if (command instanceof UpdateItemCommand && (kind === 'renew' || kind === 'status')) {
+      const { Key, ExpressionAttributeValues: values = {} } = command.input;
+      const what = kind === 'renew' ? 'renews a lease' : 'writes a status';
+      this.#owns(`${what} from ${host.name}`, values[':owner']?.S, { pk: Key?.['pk'], lease_epoch: values[':epoch'] } as Item);
     }
   }
 
@@ -91,6 +84,10 @@ export class Checks {
 
   written({ table, key, before, after }: Written): void {
     if (table === tableNames.messages && after) this.#storedMessage(key, before, after);
+    if (table === tableNames.workers && before?.['expired_at_ms']) {
+      const [was, is] = [before, after].map((row) => Number(row?.['lease_expires_at_ms']?.N ?? 0));
+      if ((is ?? 0) > (was ?? 0)) this.violate(2, `${key} is dead, and renews its lease`);
+    }
     if (table !== tableNames.connections) return;
     if (!after) this.#deletedMs.set(key, this.#options.scheduler.nowMs);
     else this.#changedConnection(key, before, after);

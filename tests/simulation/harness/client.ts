@@ -1,6 +1,7 @@
 import { type AttributeValue, BatchWriteItemCommand, type DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import type { Item } from '../../../shared/tables/item.ts';
 import type { Host } from './host.ts';
+import { kindOf } from './kinds.ts';
 import type { Network, Plan } from './network.ts';
 import type { Random } from './random.ts';
 import type { Scheduler } from './scheduler.ts';
@@ -32,7 +33,7 @@ export function storeSender(parts: ClientParts): Sender {
     scheduler.note('store.sent', () => `${host.name} ${summary(command)}`);
     const { abortSignal } = options;
     if (abortSignal?.aborted) return Promise.reject(named('AbortError', 'Request aborted'));
-    const plan = network.plan(host, timeoutMs);
+    const plan = network.plan(host, timeoutMs, kindOf(command));
     return new Promise((resolve, reject) => {
       const deadlineMs = scheduler.nowMs + timeoutMs;
       let settled = false;

@@ -116,7 +116,7 @@ export class Fleet {
     const workers = workersTable(control, config.tables.workers);
     const connect = (url: URL) => this.#connect({ host, ...member }, url) as unknown as WebSocket;
     const newId = () => this.#newId(host);
-    const context: Context = {
+    return {
       presence: new Presence({ config, clock, log, metrics, workers, newId }),
       tombstones: new Tombstones(workers),
       skew,
@@ -133,12 +133,12 @@ export class Fleet {
       sink: createSink({ messages, clock, random, log, metrics, bufferBytes: config.sink.bufferBytes, signal: over }),
       openSocket: socketOpener({ config, clock, random, connect }),
     };
-    return world.settings.variant?.context?.(context, { world, host }) ?? context;
   }
 
   /** A process takes a fresh id after each fence. */
   #newId(host: Host): string {
-    const id = `w${this.#owners.size + 1}`;
+    const fresh = `w${this.#owners.size + 1}`;
+    const id = this.#world.settings.variant?.newId?.(fresh, { world: this.#world, host }) ?? fresh;
     this.#owners.set(id, host);
     return id;
   }

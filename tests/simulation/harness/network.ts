@@ -27,8 +27,10 @@ export type Plan = {
 /** The way between hosts and one service: how long things take, and what goes wrong at the moment. */
 export class Network {
   weather: Weather = calm;
+  /** For one kind of request only. */
+  aimed: { kind: string; weather: Weather } | undefined;
   /** True time until which nothing comes through from these hosts; `undefined` stands for all. */
-  readonly #silentUntilMs = new Map<Host | undefined, number>();
+  readonly #silences = new Map<Host | undefined, { untilMs: number; weather: Weather }>();
   /** No request is applied later than this: afterwards all must come to rest. */
   latestMs = Infinity;
   readonly #scheduler: Scheduler;
@@ -45,17 +47,20 @@ export class Network {
 
   silence(host: Host | undefined, forMs: number): void {
     const { nowMs } = this.#scheduler;
-    this.#silentUntilMs.set(host, nowMs + forMs);
+    // What is sent into silence may have left before it, or come out after it.
+    const weather = this.#random.pick<Weather>([{ lost: 1 }, { lost: 6, unanswered: 2, late: 2 }]);
+    this.#silences.set(host, { untilMs: nowMs + forMs, weather });
     this.#scheduler.note(`${this.#name}.silent`, () => `${host?.name ?? 'all'} for ${forMs} ms`);
   }
 
   clear(): void {
     this.weather = calm;
-    this.#silentUntilMs.clear();
+    this.aimed = undefined;
+    this.#silences.clear();
   }
 
-  plan(host: Host, timeoutMs: number): Plan {
-    const fate = this.#fateOf(host);
+  plan(host: Host, timeoutMs: number, kind = ''): Plan {
+    const fate = this.#fateOf(host, kind);
     if (fate !== 'ok') this.#faults.set(`${this.#name}.${fate}`, (this.#faults.get(`${this.#name}.${fate}`) ?? 0) + 1);
     const plan = this.#planFor(fate, timeoutMs);
     const latestMs = Math.max(0, this.latestMs - this.#scheduler.nowMs);
@@ -67,12 +72,12 @@ export class Network {
     return this.#random.int(1, 12);
   }
 
-  #fateOf(host: Host): Fate {
+  #fateOf(host: Host, kind: string): Fate {
     const { nowMs } = this.#scheduler;
-    const silent = nowMs < (this.#silentUntilMs.get(host) ?? 0) || nowMs < (this.#silentUntilMs.get(undefined) ?? 0);
-    // What is sent into silence may have left before it, or come out after it.
-    if (silent) return this.#random.weighted({ lost: 6, unanswered: 2, late: 2 });
-    return this.#random.weighted(this.weather);
+    for (const silent of [this.#silences.get(host), this.#silences.get(undefined)]) {
+      if (silent && nowMs < silent.untilMs) return this.#random.weighted(silent.weather);
+    }
+    return this.#random.weighted(this.aimed?.kind === kind ? this.aimed.weather : this.weather);
   }
 
   #planFor(fate: Fate, timeoutMs: number): Plan {

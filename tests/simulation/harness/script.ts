@@ -1,6 +1,7 @@
 import { pkOf } from '../../../shared/connection.ts';
 import type { Api, SentEvent } from './api.ts';
 import type { Fleet } from './fleet.ts';
+import { kinds } from './kinds.ts';
 import { calm, type Weather } from './network.ts';
 import { noTrouble } from './queue.ts';
 import type { Reconciler } from './reconciler.ts';
@@ -13,6 +14,8 @@ const weathers: Record<string, Weather> = {
   calm,
   rough: { ok: 90, slow: 3, lost: 1, unanswered: 2, late: 2, reset: 1, throttled: 1 },
   bad: { ok: 60, slow: 10, lost: 4, unanswered: 8, late: 8, reset: 4, throttled: 6 },
+  slow: { ok: 1, slow: 3 },
+  down: { lost: 1 },
   storm: { ok: 25, slow: 15, lost: 15, unanswered: 15, late: 15, reset: 5, throttled: 10 },
 };
 
@@ -22,6 +25,7 @@ const acts = {
   sigterm: { weight: 3, do: sigterm },
   freeze: { weight: 5, do: freeze },
   storeWeather: { weight: 5, do: storeWeather },
+  storeAimed: { weight: 5, do: storeAimed },
   storeSilent: { weight: 4, do: storeSilent },
   queueWeather: { weight: 2, do: queueWeather },
   indexLag: { weight: 2, do: indexLag },
@@ -112,6 +116,12 @@ function freeze({ world, fleet }: Cast): void {
 
 function storeWeather({ world }: Cast): void {
   world.storeNetwork.weather = weathers[world.random.weighted({ calm: 3, rough: 3, bad: 3, storm: 1 })] ?? calm;
+}
+
+function storeAimed({ world }: Cast): void {
+  const { random, storeNetwork } = world;
+  const weather = weathers[random.pick(['bad', 'storm', 'slow', 'slow', 'down', 'down'])] ?? calm;
+  storeNetwork.aimed = random.chance(0.3) ? undefined : { kind: random.pick(kinds), weather };
 }
 
 function storeSilent({ world, fleet }: Cast): void {

@@ -1,9 +1,9 @@
 import { bucketOf } from '../../../shared/connection.ts';
 import { toConnection } from '../../../shared/tables/item.ts';
-import { tableNames } from './checks.ts';
 import { beginningMs } from './host.ts';
 import type { Cast } from './script.ts';
 import type { SimulatedSource } from './source.ts';
+import { tableNames } from './table.ts';
 
 /** A message is stored this long after it was sent, at the latest, when all is well. */
 const storedWithinMs = 3000;

@@ -110,16 +110,18 @@ export class Store {
 
   #get(input: GetItemCommandInput): object {
     const table = this.table(input.TableName);
-    const item = this.#read(table, input.Key ?? {}, input.ConsistentRead);
+    const [item] = this.#read(table, input.Key ?? {}, input.ConsistentRead);
     if (!item) return {};
     return {
       Item: input.ProjectionExpression === undefined ? item : projected(input.ProjectionExpression, item, input),
     };
   }
 
-  #read(table: Table, given: Item, consistent: boolean | undefined): Item | undefined {
+  /** @returns nothing or one */
+  #read(table: Table, given: Item, consistent: boolean | undefined): Item[] {
     const key = table.keyOf(given);
-    return consistent ? table.get(key) : table.stale(key, this.#options.nowMs());
+    const item = consistent ? table.get(key) : table.stale(key, this.#options.nowMs());
+    return item ? [item] : [];
   }
 
   #batchGet(input: BatchGetItemCommandInput): object {
@@ -128,7 +130,7 @@ export class Store {
     for (const [name, { Keys = [], ConsistentRead }] of Object.entries(input.RequestItems ?? {})) {
       const table = this.table(name);
       const done = this.#options.batchShare(Keys.length);
-      Responses[name] = Keys.slice(0, done).flatMap((key) => this.#read(table, key, ConsistentRead) ?? []);
+      Responses[name] = Keys.slice(0, done).flatMap((key) => this.#read(table, key, ConsistentRead));
       if (done < Keys.length) UnprocessedKeys[name] = { Keys: Keys.slice(done) };
     }
     return { Responses, UnprocessedKeys };
@@ -179,7 +181,7 @@ export class Store {
     const table = this.table(input.TableName);
     const { key } = table.shape;
     const consistent = input.ConsistentRead ?? false;
-    const rows = [...table.all()].flatMap((item) => this.#read(table, item, consistent) ?? []);
+    const rows = [...table.all()].flatMap((item) => this.#read(table, item, consistent));
     rows.sort((a, b) => table.compare(a, b, key) || (order(a[key.hash], b[key.hash]) ?? 0));
     const start = input.ExclusiveStartKey;
     const left = start ? rows.filter((row) => table.compare(row, start, key) > 0) : rows;

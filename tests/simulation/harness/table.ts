@@ -1,6 +1,9 @@
 import type { Item } from '../../../shared/tables/item.ts';
 import { order, pickFrom } from './expressions.ts';
 
+/** The names of the tables in every simulation. */
+export const tableNames = { connections: 'connections', workers: 'workers', messages: 'messages' };
+
 export type KeyShape = { hash: string; range?: string };
 export type IndexShape = KeyShape & { name: string /** Beside the keys. */; also: string[] };
 export type TableShape = { key: KeyShape; indexes?: IndexShape[] };

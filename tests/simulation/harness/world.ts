@@ -1,7 +1,7 @@
 import { type Config, readConfig } from '../../../shared/config.ts';
 import type { Log } from '../../../shared/log.ts';
 import type { ClockSkew } from '../../../shared/skew.ts';
-import { Checks, tableNames } from './checks.ts';
+import { Checks } from './checks.ts';
 import { asClient, type Sender, storeSender } from './client.ts';
 import { beginningMs, Host } from './host.ts';
 import { Network } from './network.ts';
@@ -10,7 +10,7 @@ import { Random } from './random.ts';
 import { Scheduler } from './scheduler.ts';
 import { SimulatedSource } from './source.ts';
 import { Store } from './store.ts';
-import { Table } from './table.ts';
+import { Table, tableNames } from './table.ts';
 import { Trace } from './trace.ts';
 import type { Variant } from './variant.ts';
 
@@ -49,13 +49,16 @@ export class World {
   pageRows = 3;
   leaveOut = 0;
   readonly #hosts: Host[] = [];
+  readonly #mostSkewMs: number;
 
   constructor(settings: Settings) {
     this.settings = settings;
     this.random = new Random(settings.seed);
     this.trace = new Trace(settings.trace);
     this.scheduler = new Scheduler(this.random.fork(), this.trace);
-    this.config = readConfig(environment(settings, this.random.fork()));
+    const config = readConfig(environment(settings, this.random.fork()));
+    this.#mostSkewMs = config.lease.skewMs / 2;
+    this.config = settings.variant?.config?.(config) ?? config;
     this.tables = Object.fromEntries(Object.entries(shapes).map(([name, shape]) => [name, new Table(shape)]));
     const { scheduler, faults } = this;
     this.storeNetwork = new Network(scheduler, this.random.fork(), faults, 'store');
@@ -92,7 +95,7 @@ export class World {
   }
 
   skewMs(): number {
-    const most = this.config.lease.skewMs / 2;
+    const most = this.#mostSkewMs;
     return this.random.pick([-most, most, this.random.int(-most, most)]);
   }
 
@@ -170,6 +173,7 @@ function environment(settings: Settings, random: Random): NodeJS.ProcessEnv {
     QUEUE_URL: 'queue',
     SHARDS: '2',
     STOP_TIMEOUT: '40',
+    SWEEP_EVERY: String(random.pick([5, 5, 5, 1])),
     REDIAL_CAP: '5',
     REDIALS_PER_WORKER: '3',
     MAX_CONNECTIONS: String(random.pick([3, 4, 6, 20, 20, 20])),
