@@ -1,24 +1,19 @@
 import { z } from 'zod';
-import { bucketOf, type Connection, idOf, isOrphan, pkOf } from '../shared/connection.ts';
+import { bucketOf, type Connection, isWanted, pkOf } from '../shared/connection.ts';
 import { InputError } from '../shared/errors.ts';
-import type { ConnectionsTable } from '../shared/tables/connections.ts';
-import type { Item } from '../shared/tables/item.ts';
 import { inWords, problemsOf } from './check.ts';
-import { readItems } from './items.ts';
+import { type OneWorkerParts, oneWorker } from './one-worker.ts';
 import { Refusal } from './refusal.ts';
 import { type SweepParts, sweep } from './sweep.ts';
 import { isoTime } from './view.ts';
-import { wake } from './wake.ts';
 
-export type ByHandParts = SweepParts & { connections: Pick<ConnectionsTable, 'ownedBy'> };
+export type ByHandParts = SweepParts & OneWorkerParts;
 
 const payload = z.strictObject({
   dryRun: z.boolean().default(false),
   connectionId: z.string().min(1).max(256).optional(),
   workerId: z.string().min(1).max(256).optional(),
 });
-
-const mostIds = 100;
 
 /**
  * What a person asks of the reconciler: one sweep, or one connection, or what one worker left behind. The answer is for
@@ -36,20 +31,17 @@ export async function reconcileByHand(parts: ByHandParts, sent: unknown) {
   try {
     if (connectionId !== undefined) return await oneConnection(parts, connectionId, dryRun);
     if (workerId !== undefined) return await oneWorker(parts, workerId, dryRun);
-    return await sweep(parts, dryRun);
+    return await sweep(parts, { dryRun, scan: true });
   } finally {
     if (!dryRun) await parts.metrics.publish();
   }
 }
 
 /** Wakes it up whatever the queue holds: somebody has asked for just this one. */
-async function oneConnection(
-  { connections, queue, clock, metrics }: ByHandParts,
-  connectionId: string,
-  dryRun: boolean,
-) {
+async function oneConnection(parts: ByHandParts, connectionId: string, dryRun: boolean) {
+  const { connections, queue, clock, metrics } = parts;
   const connection = await connections.get(pkOf(connectionId));
-  const { state, why } = stateOf(connection, clock.now());
+  const { state, why } = (await leftByTheDead(parts, connection)) ?? stateOf(connection, clock.now());
   const woken = state === 'orphan' && !dryRun;
   if (woken) {
     await queue.send({ pk: pkOf(connectionId) });
@@ -58,31 +50,13 @@ async function oneConnection(
   return { dryRun, connectionId, state, why, woken };
 }
 
-/** What the worker owns by the index, as far as its lease has run out by the items themselves. */
-async function oneWorker(parts: ByHandParts, workerId: string, dryRun: boolean) {
-  const { connections, clock } = parts;
-  const owned: string[] = [];
-  let from: Item | undefined;
-  do {
-    const page = await connections.ownedBy(workerId, from);
-    owned.push(...page.rows.map(({ pk }) => pk));
-    from = page.next;
-  } while (from);
-  const { found, broken } = await readItems(connections, owned);
-  const now = clock.now();
-  const orphans = found.filter((item) => item.leaseOwner === workerId && isOrphan(item, now)).map(({ pk }) => pk);
-  const stillLeased = found.filter((item) => item.leaseOwner === workerId && item.leaseExpiresAtMs > now).length;
-  const woken = await wake(parts, orphans, dryRun);
-  return {
-    dryRun,
-    workerId,
-    owned: owned.length,
-    stillLeased,
-    orphans: orphans.length,
-    ...woken,
-    connectionIds: orphans.slice(0, mostIds).map(idOf),
-    broken: broken.map(({ pk, message }) => ({ connectionId: idOf(pk), message })),
-  };
+/** Whoever takes the wake-up finds the tombstone by itself. */
+async function leftByTheDead({ workers, workerLease }: ByHandParts, connection: Connection | undefined) {
+  const owner = connection?.leaseOwner;
+  if (!workerLease || !connection || owner === undefined || !isWanted(connection)) return undefined;
+  const row = await workers.get(owner);
+  if (row?.expiredAtMs === undefined) return undefined;
+  return { state: 'orphan', why: `${owner} owns it, and is dead since ${isoTime(row.expiredAtMs)}` };
 }
 
 function stateOf(connection: Connection | undefined, nowMs: number): { state: string; why: string } {

@@ -5,12 +5,13 @@ import type { Queue } from '../shared/queue.ts';
 import type { ConnectionsTable } from '../shared/tables/connections.ts';
 import type { WorkerReport, WorkersTable } from '../shared/tables/workers.ts';
 import { check } from './check.ts';
+import { ownedBy } from './dead-workers.ts';
 import type { Call, Reply } from './http.ts';
-import { findOrphans } from './orphans.ts';
+import { findOrphans, type Orphans } from './orphans.ts';
 import { isoTime } from './view.ts';
 
 export type FleetParts = {
-  connections: Pick<ConnectionsTable, 'get' | 'getAll' | 'inBucket'>;
+  connections: Pick<ConnectionsTable, 'get' | 'getAll' | 'inBucket' | 'ownedBy'>;
   workers: Pick<WorkersTable, 'all'>;
   queue: Pick<Queue, 'depth'>;
   shards: number;
@@ -34,13 +35,14 @@ export function showFleet(parts: FleetParts): (call: Call) => Promise<Reply> {
   return async ({ query }) => {
     check(noParameters, query);
     const now = parts.clock.now();
-    const [reports, orphans, failed, depth] = await Promise.all([
+    const [reports, free, failed, depth] = await Promise.all([
       parts.workers.all(),
       findOrphans(parts.connections, parts.shards, now),
       countFailed(),
       parts.queue.depth(),
     ]);
     const workers = reports.filter((worker) => now - worker.leaseExpiresAtMs < rememberedMs);
+    const orphans = withLeft(free, await leftByTheDead(workers), now);
     const alive = workers.filter((worker) => stateOf(worker, now) === 'alive');
     return {
       status: 200,
@@ -59,6 +61,17 @@ export function showFleet(parts: FleetParts): (call: Call) => Promise<Reply> {
       },
     };
   };
+
+  /** What dead workers still own: nobody holds it, although its lease runs on. */
+  async function leftByTheDead(workers: WorkerReport[]): Promise<{ pk: string; sinceMs: number }[]> {
+    const dead = workers.flatMap(({ workerId, expiredAtMs }) =>
+      expiredAtMs === undefined ? [] : [{ workerId, sinceMs: expiredAtMs }],
+    );
+    const left = await Promise.all(
+      dead.map(async ({ workerId, sinceMs }) => (await ownedBy(parts, workerId)).map((row) => ({ ...row, sinceMs }))),
+    );
+    return left.flat().filter((row) => row.desiredState === 'STARTED');
+  }
 
   /** Those that were given up are few; the count stops where it would become work. */
   async function countFailed(): Promise<number> {
@@ -83,6 +96,15 @@ export function showFleet(parts: FleetParts): (call: Call) => Promise<Reply> {
       gone_at: isoTime(worker.expiredAtMs),
     };
   }
+}
+
+function withLeft(free: Orphans, left: { pk: string; sinceMs: number }[], now: number): Orphans {
+  const oldestLeftMs = left.reduce((oldest, { sinceMs }) => Math.max(oldest, now - sinceMs), 0);
+  return {
+    pks: [...new Set([...free.pks, ...left.map(({ pk }) => pk)])],
+    oldestAgeMs: Math.max(free.oldestAgeMs, oldestLeftMs),
+    broken: free.broken,
+  };
 }
 
 /** alive: its last heartbeat is fresh. silent: it is overdue, and may be dead. gone: it said so itself, or was told. */

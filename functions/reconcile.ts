@@ -1,3 +1,4 @@
+import { ECSClient } from '@aws-sdk/client-ecs';
 import type { Context } from 'aws-lambda';
 import { z } from 'zod';
 import { systemClock as clock } from '../shared/clock.ts';
@@ -6,9 +7,14 @@ import { ConfigError, describe, InputError } from '../shared/errors.ts';
 import { createLog } from '../shared/log.ts';
 import { sqsQueue } from '../shared/queue.ts';
 import { connectionsTable } from '../shared/tables/connections.ts';
+import { leasesTable } from '../shared/tables/leases.ts';
+import { workersTable } from '../shared/tables/workers.ts';
 import { type ByHandParts, reconcileByHand } from './by-hand.ts';
 import { clientsFor, metricsFor } from './container.ts';
+import { taskStatus } from './ecs.ts';
+import { MassGuard } from './mass-guard.ts';
 import { sweepThrough } from './sweep.ts';
+import { type TaskStoppedParts, taskStateChange, taskStopped } from './task-stopped.ts';
 
 /** What a sweep takes at most, while requests to DynamoDB and SQS hang: none begins with less time than that. */
 const marginMs = 10_000;
@@ -16,16 +22,21 @@ const marginMs = 10_000;
 const scheduled = z.object({ source: z.literal('aws.events') });
 
 let log = createLog('info', { service: 'holdfast', function: 'reconcile' });
-let built: { config: Config; parts: ByHandParts } | undefined;
+let built: { config: Config; parts: Parts } | undefined;
+
+type Parts = ByHandParts & TaskStoppedParts;
 
 /**
- * The safety net: finds connections that are wanted and that nobody owns. By schedule it sweeps until the next call is
+ * The safety net: finds workers that died, and connections that are wanted and that nobody owns. ECS tells it of a task that
+ * ended; by schedule it sweeps until the next call is
  * due; by hand (`{"dryRun": true}`, `{"connectionId": "…"}`, `{"workerId": "…"}`, or nothing) it looks once and answers.
  */
 export async function handler(event: unknown, context: Context): Promise<unknown> {
   try {
     built ??= build();
     const { config, parts } = built;
+    const change = taskStateChange.safeParse(event);
+    if (change.success) return await taskStopped(parts, change.data);
     if (!scheduled.safeParse(event).success) return await reconcileByHand(parts, event);
     const remainingMs = () => context.getRemainingTimeInMillis();
     const done = await sweepThrough(parts, { ...config.reconcile, marginMs, remainingMs });
@@ -40,12 +51,19 @@ export async function handler(event: unknown, context: Context): Promise<unknown
   }
 }
 
-function build(): { config: Config; parts: ByHandParts } {
+function build(): { config: Config; parts: Parts } {
   const config = readConfig();
   log = createLog(config.logLevel, { service: config.serviceName, function: 'reconcile' });
   const aws = clientsFor(config);
   const parts = {
     connections: connectionsTable(aws.dynamodb, config.tables.connections, config),
+    leases: leasesTable(aws.dynamodb, config.tables.connections, config),
+    workers: workersTable(aws.dynamodb, config.tables.workers),
+    lease: config.lease,
+    workerLease: config.workerLease,
+    guard: new MassGuard(config.lease.forMs),
+    seen: { orphans: 0, oldestAgeMs: 0 },
+    statusOf: config.cluster === undefined ? undefined : taskStatus(new ECSClient({}), config.cluster),
     queue: sqsQueue(aws.sqs, { ...config, clock }),
     shards: config.shards,
     clock,

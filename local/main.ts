@@ -1,6 +1,6 @@
 /**
  * `npm start -- [--workers 2] [--no-source]`: the whole system on this machine, until Ctrl-C.
- * Every variable of the configuration that is set for it (`LEASE_SECONDS=10 npm start`) holds for workers and functions.
+ * Every variable of the configuration that is set for it (`LEASE_SECONDS=8 HEARTBEAT_EVERY=2 npm start`) holds for workers and functions.
  */
 import { relative } from 'node:path';
 import { parseArgs } from 'node:util';
@@ -92,7 +92,7 @@ function examples(): [string, string][] {
     ['hold a connection', post({ event_type: 'START', connection_id: 'demo-1', ws_url: wsUrl, ...source })],
     ['who holds it, and where it is', `${curl} ${system.apiUrl}/connections/demo-1`],
     ['the fleet', `${curl} ${system.apiUrl}/fleet`],
-    ['its last messages', 'node local/messages.ts demo-1'],
+    ['its last messages', 'npx node local/messages.ts demo-1'],
     ...(flags.source
       ? ([['what the source saw of it', `curl -s '${system.sourceUrl.replace('ws:', 'http:')}/report?id=demo-1'`]] as [
           string,

@@ -1,5 +1,5 @@
 /**
- * What the local system stored. As a program it shows one connection's messages: `node local/messages.ts demo-1 [--last 5]`.
+ * What the local system stored. As a program it shows one connection's messages: `npx node local/messages.ts demo-1 [--last 5]`.
  */
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -9,6 +9,8 @@ import { dynamodbClient } from './aws.ts';
 import type { LocalState } from './state.ts';
 
 export interface StoredMessage {
+  key: string;
+  /** `NaN` for a source that doesn't number. */
   seq: number;
   timestampMs: number;
   workerId: string;
@@ -31,6 +33,7 @@ export async function storedMessages(dynamodb: DynamoDBClient, table: string, id
     );
     for (const item of page.Items ?? []) {
       messages.push({
+        key: item.sk?.S ?? '',
         seq: Number(item.sk?.S),
         timestampMs: Number(item.timestamp_ms?.N),
         workerId: item.worker_id?.S ?? '',
@@ -45,7 +48,7 @@ export async function storedMessages(dynamodb: DynamoDBClient, table: string, id
 
 /** The numbers below the highest stored one that aren't there. */
 export function missing(messages: StoredMessage[]): number[] {
-  const stored = new Set(messages.map((message) => message.seq));
+  const stored = new Set(messages.map((message) => message.seq).filter((seq) => !Number.isNaN(seq)));
   const highest = Math.max(0, ...stored);
   return Array.from({ length: highest }, (_, index) => index + 1).filter((seq) => !stored.has(seq));
 }
@@ -56,10 +59,11 @@ async function show(id: string, last: number): Promise<void> {
   const dynamodb = dynamodbClient(state.dynamodbUrl);
   const messages = await storedMessages(dynamodb, state.tables.messages, id);
   dynamodb.destroy();
-  for (const { seq, timestampMs, workerId, epoch, data } of messages.slice(-last)) {
-    console.log(`${seq}\t${new Date(timestampMs).toISOString()}\t${workerId}\tepoch ${epoch}\t${data}`);
+  for (const { key, seq, timestampMs, workerId, epoch, data } of messages.slice(-last)) {
+    console.log(`${Number.isNaN(seq) ? key : seq}\t${new Date(timestampMs).toISOString()}\t${workerId}\tepoch ${epoch}\t${data}`);
   }
-  console.log(`${messages.length} messages, ${missing(messages).length} missing`);
+  const numbered = messages.some(({ seq }) => !Number.isNaN(seq));
+  console.log(`${messages.length} messages${numbered ? `, ${missing(messages).length} missing` : ''}`);
 }
 
 if (import.meta.main) {
@@ -68,6 +72,6 @@ if (import.meta.main) {
     allowPositionals: true,
   });
   const [id] = positionals;
-  if (id === undefined) throw new Error('which connection? node local/messages.ts <connection id>');
+  if (id === undefined) throw new Error('which connection? npx node local/messages.ts <connection id>');
   await show(id, Number(values.last));
 }

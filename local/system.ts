@@ -12,6 +12,7 @@ import { baseEnvironment, LOCAL_API_KEY, workerEnvironment } from './environment
 import { Fleet } from './fleet.ts';
 import { type OnStep, type Parts, PartsStarter } from './parts.ts';
 import { StateFile } from './state.ts';
+import { taskStoppedEvent } from './task-event.ts';
 import type { StoppedTask, WorkerProcess } from './worker-process.ts';
 
 export interface SystemOptions {
@@ -25,6 +26,8 @@ export interface SystemOptions {
   restartWorkers?: boolean;
   /** The configuration's variables, for workers and functions; default: the process's environment. */
   env?: NodeJS.ProcessEnv;
+  /** Whether the reconciler hears of a worker's end as it would from ECS; default true. */
+  reportStops?: boolean;
   /** For logs and `state.json`, below the project; default `.local`. Systems that run at the same time need one each. */
   dir?: string;
   /** Called around each step of the start. */
@@ -200,7 +203,12 @@ export class System {
       onChanged: () => {
         if (this.#complete) this.#inBackground(this.#writeState());
       },
-      onTaskStopped: (task) => this.#options.onTaskStopped?.(task),
+      onTaskStopped: (task) => {
+        this.#options.onTaskStopped?.(task);
+        if (this.#complete && this.#parts?.api !== null && (this.#options.reportStops ?? true)) {
+          this.#inBackground(this.invoke('reconcile', taskStoppedEvent(task)));
+        }
+      },
     });
   }
 

@@ -157,7 +157,7 @@ export class WorkerProcess {
     const { stdout } = service.child;
     if (stdout === null) return;
     createInterface({ input: stdout }).on('line', (line) => {
-      const id = line.includes('"worker.started"') ? startedWorkerId(line) : null;
+      const id = identifying.some((event) => line.includes(`"${event}"`)) ? workerIdIn(line) : null;
       if (id === null || this.#service !== service) return;
       this.#workerId = id;
       this.#options.onIdentified({ id, pid: service.pid });
@@ -166,10 +166,13 @@ export class WorkerProcess {
   }
 }
 
-function startedWorkerId(line: string): string | null {
+/** A worker takes a fresh id after each fence, and says so when it registers under it. */
+const identifying = ['worker.started', 'worker.registered'];
+
+function workerIdIn(line: string): string | null {
   try {
-    const entry = JSON.parse(line) as { event?: unknown; worker_id?: unknown };
-    return entry.event === 'worker.started' && typeof entry.worker_id === 'string' ? entry.worker_id : null;
+    const entry = JSON.parse(line) as { worker_id?: unknown };
+    return typeof entry.worker_id === 'string' ? entry.worker_id : null;
   } catch (error) {
     // Not every line of a process is its log.
     if (error instanceof SyntaxError) return null;

@@ -2,6 +2,9 @@ import { CloudWatchClient } from '@aws-sdk/client-cloudwatch';
 import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import { SQSClient } from '@aws-sdk/client-sqs';
 import { NodeHttpHandler } from '@smithy/node-http-handler';
+import { z } from 'zod';
+import type { Clock } from './clock.ts';
+import type { DateSample } from './skew.ts';
 
 export type ClientOptions = {
   requestTimeoutMs: number;
@@ -34,4 +37,21 @@ export function awsClients({ requestTimeoutMs, maxSockets, maxAttempts = 1 }: Cl
     /** Nothing depends on an answer here, and what isn't answered is published again. */
     cloudwatch: new CloudWatchClient({ ...options(), maxAttempts: 2 }),
   };
+}
+
+const answerWithDate = z.object({ headers: z.object({ date: z.string() }) });
+
+/** Shows the `Date` header of each of the store's answers to `onDate`, for the comparison of clocks. */
+export function watchDates(dynamodb: DynamoDBClient, clock: Clock, onDate: (sample: DateSample) => void): void {
+  dynamodb.middlewareStack.add(
+    (next) => async (args) => {
+      const sentAtMs = clock.now();
+      const result = await next(args);
+      const dateMs = Date.parse(answerWithDate.safeParse(result.response).data?.headers.date ?? '');
+      if (!Number.isNaN(dateMs)) onDate({ sentAtMs, answeredAtMs: clock.now(), dateMs });
+      return result;
+    },
+    // Next to the wire: the time that serialization takes isn't the answer's.
+    { step: 'deserialize', priority: 'low', name: 'watchDates' },
+  );
 }

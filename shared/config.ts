@@ -27,8 +27,13 @@ const environment = z.object({
   METRICS_EVERY: seconds(30),
   /** How many keys of the index `by_desired_state` share the load. Raise it at any time; never lower it. */
   SHARDS: count(16),
+  /** on: a short lease for each worker, a long one for each connection. off: a short one for each connection. */
+  WORKER_LEASE: z.enum(['on', 'off']).default('on'),
+  /** The short lease. */
   LEASE_SECONDS: seconds(20),
   HEARTBEAT_EVERY: seconds(5),
+  /** Unset: an hour with the worker lease, LEASE_SECONDS without it. */
+  CONNECTION_LEASE_SECONDS: z.coerce.number().positive().optional(),
   /** How far the clocks of two machines may be apart. The holder of a lease gives it up this much early. */
   CLOCK_SKEW: z.coerce.number().nonnegative().default(1),
   /** One request to DynamoDB or SQS, not counting SQS's long poll. Unset: follows from the heartbeat, 3 at most. */
@@ -62,6 +67,8 @@ const environment = z.object({
   ALLOWED_HOSTS: list,
   /** Touched while the process is alive; the container's health check reads its age. Unset: no file. */
   HEALTH_FILE: z.string().optional(),
+  /** Where the workers' tasks run, for the reconciler to ask about them. Unset: there is no ECS to ask. */
+  ECS_CLUSTER: z.string().optional(),
   TASK_ARN: z.string().optional(),
   ECS_CONTAINER_METADATA_URI_V4: z.string().optional(),
 });
@@ -84,6 +91,8 @@ export function readConfig(source: NodeJS.ProcessEnv = process.env) {
   const env = {
     ...parsed.data,
     REQUEST_TIMEOUT: parsed.data.REQUEST_TIMEOUT ?? Math.min(3, parsed.data.HEARTBEAT_EVERY * 0.6),
+    CONNECTION_LEASE_SECONDS:
+      parsed.data.CONNECTION_LEASE_SECONDS ?? (parsed.data.WORKER_LEASE === 'on' ? 3600 : parsed.data.LEASE_SECONDS),
   };
   const wrong = wrongRelations(env);
   if (wrong.length > 0) throw new ConfigError(wrong.join('\n'));
@@ -97,7 +106,13 @@ export function readConfig(source: NodeJS.ProcessEnv = process.env) {
     logLevel: env.LOG_LEVEL,
     metrics: { to: env.METRICS, everyMs: ms(env.METRICS_EVERY) },
     shards: env.SHARDS,
+    workerLease: env.WORKER_LEASE === 'on',
     lease: { forMs: ms(env.LEASE_SECONDS), heartbeatMs: ms(env.HEARTBEAT_EVERY), skewMs: ms(env.CLOCK_SKEW) },
+    connectionLease: {
+      forMs: ms(env.CONNECTION_LEASE_SECONDS),
+      heartbeatMs: env.WORKER_LEASE === 'on' ? ms(env.CONNECTION_LEASE_SECONDS / 3) : ms(env.HEARTBEAT_EVERY),
+      skewMs: ms(env.CLOCK_SKEW),
+    },
     requestTimeoutMs: ms(env.REQUEST_TIMEOUT),
     reconcile: { everyMs: ms(env.RECONCILE_EVERY), sweepMs: ms(env.SWEEP_EVERY) },
     stopCheckMs: ms(env.STOP_CHECK_EVERY),
@@ -120,15 +135,18 @@ export function readConfig(source: NodeJS.ProcessEnv = process.env) {
     stoppedTtlMs: env.STOPPED_TTL_DAYS * dayMs,
     allowedHosts: env.ALLOWED_HOSTS,
     healthFile: env.HEALTH_FILE,
+    cluster: env.ECS_CLUSTER,
     taskArn: env.TASK_ARN,
     taskMetadataUrl: env.ECS_CONTAINER_METADATA_URI_V4,
   };
 }
 
+type Settled = z.infer<typeof environment> & { REQUEST_TIMEOUT: number; CONNECTION_LEASE_SECONDS: number };
+
 const dayMs = 86_400_000;
 
 /** Timings are checked against each other here, once, and not found out in production. */
-function wrongRelations(env: z.infer<typeof environment> & { REQUEST_TIMEOUT: number }): string[] {
+function wrongRelations(env: Settled): string[] {
   const rules: [boolean, string][] = [
     [
       env.HEARTBEAT_EVERY < env.LEASE_SECONDS / 3,
@@ -141,6 +159,13 @@ function wrongRelations(env: z.infer<typeof environment> & { REQUEST_TIMEOUT: nu
     [
       env.CLOCK_SKEW + env.HEARTBEAT_EVERY + env.REQUEST_TIMEOUT < env.LEASE_SECONDS,
       `CLOCK_SKEW (${env.CLOCK_SKEW}) leaves no time to renew within LEASE_SECONDS (${env.LEASE_SECONDS})`,
+    ],
+    [
+      env.WORKER_LEASE === 'on'
+        ? env.CONNECTION_LEASE_SECONDS > env.LEASE_SECONDS
+        : env.HEARTBEAT_EVERY < env.CONNECTION_LEASE_SECONDS / 3 &&
+          env.CLOCK_SKEW + env.HEARTBEAT_EVERY + env.REQUEST_TIMEOUT < env.CONNECTION_LEASE_SECONDS,
+      `CONNECTION_LEASE_SECONDS (${env.CONNECTION_LEASE_SECONDS}) must be over LEASE_SECONDS with the worker lease, and over three heartbeats without it`,
     ],
     [
       env.SWEEP_EVERY <= env.RECONCILE_EVERY,

@@ -17,12 +17,16 @@ export type Log = {
 
 export const logLevels = ['debug', 'info', 'warn', 'error', 'silent'] as const;
 
-/** @param fields on every line, e.g. the service and the worker id */
-export function createLog(level: (typeof logLevels)[number], fields: Fields): Log {
+/**
+ * @param fields on every line, e.g. the service
+ * @param changing the same, for what may change while the process runs, e.g. the worker id
+ */
+export function createLog(level: (typeof logLevels)[number], fields: Fields, changing: () => Fields = () => ({})): Log {
   return wrap(
     pino({
       level,
       base: fields,
+      mixin: changing,
       messageKey: 'event',
       timestamp: pino.stdTimeFunctions.isoTime,
       formatters: { level: (label) => ({ level: label }) },

@@ -4,12 +4,16 @@ import { z } from 'zod';
  * "Look at this connection." Only a hint: duplicates, losses and disorder are harmless, and it says nothing about the
  * connection that could be out of date.
  */
-export const wakeUpSchema = z.object({ pk: z.string().startsWith('CONN#') });
+export const wakeUpSchema = z.object({
+  pk: z.string().startsWith('CONN#'),
+  /** Who owned it, in which epoch, and is said to be dead. Saves whoever follows the hint a refused write and a read. */
+  after: z.object({ owner: z.string(), epoch: z.number() }).optional(),
+});
 
 export type WakeUp = z.infer<typeof wakeUpSchema>;
 
 export function encodeWakeUp(wakeUp: WakeUp): string {
-  return JSON.stringify({ pk: wakeUp.pk });
+  return JSON.stringify({ pk: wakeUp.pk, after: wakeUp.after });
 }
 
 /** @returns undefined when the text isn't a wake-up */

@@ -1,6 +1,7 @@
 import type { Connection } from '../shared/connection.ts';
 import { describe } from '../shared/errors.ts';
-import { adopt, claim, type ClaimOutcome } from './claim.ts';
+import type { Claim, Predecessor } from '../shared/tables/leases.ts';
+import { adopt, type ClaimOutcome, claim } from './claim.ts';
 import type { Context } from './context.ts';
 import { Holding } from './holding.ts';
 
@@ -12,7 +13,8 @@ export class Holdings {
   readonly #context: Context;
   readonly #held = new Map<string, Holding>();
   readonly #claiming = new Map<string, Promise<void>>();
-  #waiting: (() => void)[] = [];
+  readonly #waiting = new Set<() => void>();
+  #fenced: Claim[] = [];
   #draining = false;
 
   constructor(context: Context) {
@@ -42,35 +44,66 @@ export class Holdings {
 
   /** How many more it may take now. */
   get room(): number {
-    if (this.#draining) return 0;
+    if (this.#draining || !this.#context.presence.mayClaim()) return 0;
     const { maxConnections, claimsAtOnce } = this.#context.config;
     return Math.min(maxConnections - this.#held.size, claimsAtOnce) - this.#claiming.size;
   }
 
-  /** Resolves when there may be room, or the signal aborts. */
+  /** Resolves when there is room, or the signal aborts. */
   async roomFreed(signal: AbortSignal): Promise<void> {
-    if (this.room > 0 || signal.aborted) return;
-    await new Promise<void>((resolve) => {
+    while (this.room <= 0 && !signal.aborted) await this.#mayBeFreed(signal);
+  }
+
+  #mayBeFreed(signal: AbortSignal): Promise<void> {
+    const { clock, config } = this.#context;
+    return new Promise((resolve) => {
       const done = () => {
+        timer.cancel();
         signal.removeEventListener('abort', done);
+        this.#waiting.delete(done);
         resolve();
       };
+      // A renewal that is answered at last makes room too, and tells nobody.
+      const timer = clock.timer(config.lease.heartbeatMs, done);
       signal.addEventListener('abort', done);
-      this.#waiting.push(done);
+      this.#waiting.add(done);
     });
+  }
+
+  /** The worker's own lease is over: so is each on a connection. @returns what was held, for this worker to take again */
+  fence(): Claim[] {
+    for (const { lease } of this.all()) {
+      if (lease.loss === undefined) this.#fenced.push(lease.claim);
+      lease.lose('fenced');
+    }
+    return this.#fenced;
+  }
+
+  /** There is a new worker lease: claims may begin again. */
+  reopened(): void {
+    this.#fenced = [];
+    this.#freed();
+  }
+
+  /** Resolves when nothing is held and no claim is on its way. */
+  async emptied(): Promise<void> {
+    while (this.#claiming.size + this.#held.size > 0) {
+      await Promise.all([...this.#claiming.values(), ...this.all().map((holding) => holding.ended)]);
+    }
   }
 
   /**
    * Claims the connection, and holds it from then on if that was won.
+   * @param after who is said to have left it
    * @returns settled: nothing is left to do about it; unanswered: DynamoDB didn't say, somebody has to look again;
    *          no-room: another worker should have it
    */
-  async take(pk: string): Promise<'settled' | 'unanswered' | 'no-room'> {
+  async take(pk: string, after?: Predecessor): Promise<'settled' | 'unanswered' | 'no-room'> {
     // A hint about one that is on its way out may be about a START that came after its STOP: not to be dropped.
     const before = this.#held.get(pk);
     if (before?.ending) await before.ended;
     if (!this.has(pk) && !this.#mayTake) return 'no-room';
-    return this.#claimBy(pk, () => claim(this.#context, pk));
+    return this.#claimBy(pk, () => claim(this.#context, pk, after));
   }
 
   /** Takes what the table says is ours although we don't hold it. */
@@ -82,13 +115,12 @@ export class Holdings {
   async drain(): Promise<void> {
     this.#draining = true;
     for (const holding of this.all()) holding.end({ why: 'drained' });
-    while (this.#claiming.size + this.#held.size > 0) {
-      await Promise.all([...this.#claiming.values(), ...this.all().map((holding) => holding.ended)]);
-    }
+    await this.emptied();
   }
 
   get #mayTake(): boolean {
-    return !this.#draining && this.#held.size + this.#claiming.size < this.#context.config.maxConnections;
+    const { config, presence } = this.#context;
+    return !this.#draining && presence.mayClaim() && this.#held.size + this.#claiming.size < config.maxConnections;
   }
 
   async #claimBy(pk: string, attempt: () => Promise<ClaimOutcome>): Promise<'settled' | 'unanswered'> {
@@ -103,7 +135,8 @@ export class Holdings {
         metrics.count('ClaimsLost');
         log.debug('claim.lost', { connection: pk, ...outcome });
       }
-      return 'settled';
+      // Late, it is nobody's yet, or ours by the table alone: whoever looks next can say.
+      return !outcome.won && outcome.why === 'late' ? 'unanswered' : 'settled';
     } catch (fault) {
       metrics.count('StoreFaults');
       log.warn('claim.undecided', { connection: pk, fault: describe(fault) });
@@ -133,6 +166,6 @@ export class Holdings {
   }
 
   #freed(): void {
-    for (const done of this.#waiting.splice(0)) done();
+    for (const done of this.#waiting) done();
   }
 }

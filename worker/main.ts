@@ -1,31 +1,34 @@
-import { randomUUID } from 'node:crypto';
-import { awsClients } from '../shared/aws.ts';
+import { awsClients, watchDates } from '../shared/aws.ts';
 import { systemClock } from '../shared/clock.ts';
 import { type Config, readConfig } from '../shared/config.ts';
 import { ConfigError, describe } from '../shared/errors.ts';
 import { createLog } from '../shared/log.ts';
 import { createMetrics, toCloudWatch, toLog } from '../shared/metrics.ts';
 import { sqsQueue } from '../shared/queue.ts';
+import { ClockSkew } from '../shared/skew.ts';
 import { connectionsTable } from '../shared/tables/connections.ts';
 import { leasesTable } from '../shared/tables/leases.ts';
 import { messagesTable } from '../shared/tables/messages.ts';
 import { workersTable } from '../shared/tables/workers.ts';
 import type { Context } from './context.ts';
 import { touch } from './health.ts';
+import { newWorkerId, Presence } from './presence.ts';
 import { createSink } from './sink.ts';
 import { socketOpener } from './socket.ts';
+import { readTaskArn } from './task.ts';
+import { Tombstones } from './tombstones.ts';
 import { runWorker } from './worker.ts';
 
 /** Why the process ended, for whoever restarts it. */
-const exitCodes = { drained: 0, crashed: 1, badConfiguration: 2, undrained: 3 };
+const exitCodes = { drained: 0, crashed: 1, badConfiguration: 2, undrained: 3, unfenced: 4, 'bad-clock': 5 };
 const socketsToStore = 50;
 
 async function main(): Promise<number> {
-  const config = readConfig();
+  const config = await withTaskArn(readConfig());
   const stop = new AbortController();
   const over = new AbortController();
   const context = buildContext(config, over.signal);
-  const { log, workerId } = context;
+  const { log, presence } = context;
   for (const signal of ['SIGTERM', 'SIGINT'] as const) {
     process.on(signal, () => {
       log.info('worker.stopping', { signal });
@@ -44,33 +47,41 @@ async function main(): Promise<number> {
     });
   }
   log.info('worker.started', {
-    worker_id: workerId,
+    worker_id: presence.id,
     pid: process.pid,
     capacity: config.maxConnections,
     revision: config.revision,
   });
-  const { drained } = await runWorker(context, stop.signal, () => touch(config.healthFile, systemClock.now()));
+  const ending = await runWorker(context, stop.signal, () => touch(config.healthFile, systemClock.now()));
   // Not before: what was read is stored while the worker drains.
   over.abort();
-  log.info('worker.ended', { drained });
-  return drained ? exitCodes.drained : exitCodes.undrained;
+  log.info('worker.ended', { ending });
+  return exitCodes[ending];
+}
+
+async function withTaskArn(config: Config): Promise<Config> {
+  return { ...config, taskArn: config.taskArn ?? (await readTaskArn(config.taskMetadataUrl, systemClock)) };
 }
 
 /** @param over aborts when nothing is to be stored any more */
 function buildContext(config: Config, over: AbortSignal): Context {
-  // A fresh id for each process: what an earlier one owned is never taken for ours.
-  const workerId = `w-${randomUUID()}`;
   const clock = systemClock;
   const random = Math.random;
-  const log = createLog(config.logLevel, { service: config.serviceName, worker: workerId });
+  const log = createLog(config.logLevel, { service: config.serviceName }, () => ({ worker: presence.id }));
   const control = awsClients({ requestTimeoutMs: config.requestTimeoutMs, maxSockets: socketsToStore });
   // Apart, so that a renewal never waits behind messages.
   const bulk = awsClients({ requestTimeoutMs: config.requestTimeoutMs, maxSockets: socketsToStore });
   const target = config.metrics.to === 'log' ? toLog(log) : toCloudWatch(control.cloudwatch, config.serviceName);
   const metrics = createMetrics(target, log);
   const messages = messagesTable(bulk.dynamodb, config.tables.messages, config.sink);
+  const workers = workersTable(control.dynamodb, config.tables.workers);
+  const presence = new Presence({ config, clock, log, metrics, workers, newId: newWorkerId });
+  const skew = new ClockSkew(clock);
+  watchDates(control.dynamodb, clock, (sample) => skew.add(sample));
   return {
-    workerId,
+    presence,
+    tombstones: new Tombstones(workers),
+    skew,
     config,
     clock,
     random,
@@ -80,16 +91,17 @@ function buildContext(config: Config, over: AbortSignal): Context {
     connections: connectionsTable(control.dynamodb, config.tables.connections, config),
     leases: leasesTable(control.dynamodb, config.tables.connections, config),
     messages,
-    workers: workersTable(control.dynamodb, config.tables.workers),
+    workers,
     sink: createSink({ messages, clock, random, log, metrics, bufferBytes: config.sink.bufferBytes, signal: over }),
     openSocket: socketOpener({ config, clock, random }),
   };
 }
 
 try {
-  process.exitCode = await main();
+  // Not left to the event loop: what couldn't be ended in time must end now.
+  process.exit(await main());
 } catch (fault) {
   const text = fault instanceof ConfigError ? fault.message : describe(fault);
   process.stderr.write(`holdfast worker: ${text.replaceAll('\n', '\nholdfast worker: ')}\n`);
-  process.exitCode = fault instanceof ConfigError ? exitCodes.badConfiguration : exitCodes.crashed;
+  process.exit(fault instanceof ConfigError ? exitCodes.badConfiguration : exitCodes.crashed);
 }

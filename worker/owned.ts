@@ -30,14 +30,15 @@ export async function watchOwned(context: Context, holdings: Holdings, signal: A
 
 async function compareOnce(context: Context, holdings: Holdings, startedMs: number): Promise<void> {
   const unseen = new Set(holdings.all().filter((holding) => holding.sinceMs < startedMs - indexLagMs));
+  const workerId = context.presence.id;
   const looks: Promise<void>[] = [];
   let from: Item | undefined;
   do {
-    const page = await context.connections.ownedBy(context.workerId, from);
+    const page = await context.connections.ownedBy(workerId, from);
     for (const row of page.rows) {
       const holding = holdings.get(row.pk);
       if (holding) unseen.delete(holding);
-      const look = holding ? compare(context, holding, row) : settle(context, holdings, row);
+      const look = holding ? compare(context, holding, row) : settle(context, holdings, { ...row, workerId });
       looks.push(apart(context, row.pk, look));
     }
     from = page.next;
@@ -80,14 +81,16 @@ async function verify(context: Context, holding: Holding): Promise<void> {
  * Ours by the table, but not held: an acquisition was applied and its answer was lost. Hold it, or give it back when it
  * isn't wanted any more, or there is no room.
  */
-async function settle(context: Context, holdings: Holdings, row: OwnedRow): Promise<void> {
-  const { clock, leases, log, queue, workerId } = context;
+async function settle(context: Context, holdings: Holdings, row: OwnedRow & { workerId: string }): Promise<void> {
+  const { clock, leases, log, queue, presence } = context;
+  // Fenced meanwhile: what was owned under that id is no longer ours to decide.
+  if (!presence.valid(row.workerId)) return;
   if (holdings.has(row.pk)) return;
   if (row.desiredState === 'STARTED' && holdings.room > 0) {
     await holdings.adopt(row);
     return;
   }
-  const claim = { pk: row.pk, owner: workerId, epoch: row.leaseEpoch };
+  const claim = { pk: row.pk, owner: row.workerId, epoch: row.leaseEpoch };
   const wanted = row.desiredState === 'STARTED';
   const status = { status: wanted ? ('PENDING' as const) : ('CLOSED' as const), attempts: 0 };
   const after = await leases.release(claim, { lastSeq: undefined, status }, clock.now());

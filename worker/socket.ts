@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import pLimit, { type LimitFunction } from 'p-limit';
-import WebSocket from 'ws';
+import WebSocket, { type ClientOptions } from 'ws';
 import type { Clock, Timer } from '../shared/clock.ts';
 import type { Config } from '../shared/config.ts';
 import { describe } from '../shared/errors.ts';
@@ -44,17 +44,21 @@ const longestRetryAfterMs = 600_000;
 /** Node's own 250 ms per address would give up on far sources that are merely slow to answer (nodejs/node#54359). */
 const attemptPerAddressMs = 2000;
 
-type Parts = { config: Config; clock: Clock; random: () => number };
+/** Begins a handshake. */
+export type Connect = (url: URL, options: ClientOptions) => WebSocket;
+
+type Parts = { config: Config; clock: Clock; random: () => number; connect?: Connect };
 
 /** @returns what opens sockets; all that it opens share one limit on dials at once */
-export function socketOpener({ config, clock, random }: Parts): OpenSocket {
-  const dials = pLimit(config.socket.dialsAtOnce);
-  return (plan) => new DrivenSocket({ config, clock, random }, dials, plan);
+export function socketOpener(parts: Parts): OpenSocket {
+  const dials = pLimit(parts.config.socket.dialsAtOnce);
+  const connect: Connect = (url, options) => new WebSocket(url, options);
+  return (plan) => new DrivenSocket({ connect, ...parts }, dials, plan);
 }
 
 /** Drives `ws` by the rules of protocol.ts: feeds it events, carries out its actions. */
 class DrivenSocket implements SourceSocket {
-  readonly #parts: Parts;
+  readonly #parts: Required<Parts>;
   readonly #dials: LimitFunction;
   readonly #plan: SocketPlan;
   #state: State;
@@ -63,7 +67,7 @@ class DrivenSocket implements SourceSocket {
   #heardMs: number;
   #reading = true;
 
-  constructor(parts: Parts, dials: LimitFunction, plan: SocketPlan) {
+  constructor(parts: Required<Parts>, dials: LimitFunction, plan: SocketPlan) {
     this.#parts = parts;
     this.#dials = dials;
     this.#plan = plan;
@@ -167,7 +171,7 @@ class DrivenSocket implements SourceSocket {
     try {
       const url = new URL(this.#plan.url());
       checkLiteral(url, allowedHosts);
-      socket = new WebSocket(url, options);
+      socket = this.#parts.connect(url, options);
     } catch (fault) {
       this.#tell({ type: 'impossible', reason: describe(fault) });
       return Promise.resolve();

@@ -42,7 +42,7 @@ export async function follow(context: Context, holdings: Holdings, { wakeUp, don
     return;
   }
   try {
-    const outcome = await holdings.take(wakeUp.pk);
+    const outcome = await holdings.take(wakeUp.pk, wakeUp.after);
     if (outcome === 'settled') await done();
     // Unanswered, it stays hidden for its visibility timeout, and is looked at again then.
     if (outcome === 'no-room') await back();

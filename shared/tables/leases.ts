@@ -6,6 +6,9 @@ import { toConnection, updateOf, values } from './item.ts';
 /** What a worker says of itself with each write: this is mine, in this epoch. */
 export type Claim = { pk: string; owner: string; epoch: number };
 
+/** The dead worker, and the epoch in which it owned the connection. Only for a worker whose tombstone was read. */
+export type Predecessor = { owner: string; epoch: number };
+
 export type StatusChange = {
   status: Status;
   reason?: string | undefined;
@@ -28,6 +31,8 @@ export type LeasesTable = ReturnType<typeof leasesTable>;
 const wanted = 'desired_state = :started AND (attribute_not_exists(#status) OR #status <> :failed)';
 /** Nobody has a lease that still runs: never taken, released, run out, or waiting for a next try that is due now. */
 const free = '(attribute_not_exists(lease_expires_at_ms) OR lease_expires_at_ms <= :now)';
+/** Owned by a worker that is dead, in the very epoch in which it was seen to be. */
+const left = '(lease_owner = :dead AND lease_epoch = :dead_epoch)';
 const mine = 'lease_owner = :owner AND lease_epoch = :epoch';
 
 /**
@@ -61,10 +66,21 @@ export function leasesTable(db: DynamoDBClient, table: string, options: { shards
   }
 
   return {
-    /** Takes a free connection that is wanted, with the next epoch. @returns the item as it now is */
-    acquire(pk: string, owner: string, expiresAtMs: number, nowMs: number): Promise<Connection | 'refused'> {
+    /**
+     * Takes a connection that is wanted and free, or was left by `dead`, with the next epoch. One write either way.
+     * @returns the item as it now is
+     */
+    acquire(
+      pk: string,
+      owner: string,
+      expiresAtMs: number,
+      nowMs: number,
+      dead?: Predecessor,
+    ): Promise<Connection | 'refused'> {
       const update = acquisition(owner, expiresAtMs, nowMs);
-      return change(pk, `${wanted} AND ${free}`, { ...update, values: { ...update.values, ':now': nowMs } });
+      const more = { ':now': nowMs, ...(dead ? { ':dead': dead.owner, ':dead_epoch': dead.epoch } : {}) };
+      const open = dead ? `(${free} OR ${left})` : free;
+      return change(pk, `${wanted} AND ${open}`, { ...update, values: { ...update.values, ...more } });
     },
 
     /**

@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { waitFor } from '../../local/measure.ts';
 import { type DynamoProxy, startDynamoProxy } from '../support/dynamo-proxy.ts';
 import { leaseMs, type Rig, startRig } from '../support/e2e.ts';
+import { workerLease } from '../support/worker-parts.ts';
 
 let rig: Rig;
 let proxy: DynamoProxy;
@@ -33,8 +34,10 @@ describe('answers of DynamoDB that get lost', () => {
 
   test('while leases are renewed and messages are stored: no change of owner, no new dial, nothing missing', async () => {
     const before = { owners: await owners(), dials: await dials() };
-    const expiries = async () =>
-      (await Promise.all(ids.map((id) => rig.item(id)))).map((item) => item.leaseExpiresAtMs);
+    const expiries = async () => {
+      const leases = workerLease === 'on' ? await rig.workerRows() : await Promise.all(ids.map((id) => rig.item(id)));
+      return leases.map(({ leaseExpiresAtMs }) => leaseExpiresAtMs);
+    };
     const longAfterMs = Math.max(...(await expiries())) + leaseMs;
     proxy.resetCounts();
     proxy.control({ dropAnswerEvery: 5, operations: ['UpdateItem', 'BatchWriteItem'] });

@@ -1,6 +1,6 @@
 import { PutItemCommand } from '@aws-sdk/client-dynamodb';
 import { beforeAll, describe, expect, test } from '@jest/globals';
-import { bucketOf, isOrphan } from '../../shared/connection.ts';
+import { bucketOf, type Connection, isOrphan } from '../../shared/connection.ts';
 import { acquire, claimOf, type GetStore, now, shards, start, stop, type Tables, tablesOf, wsUrl } from './contract.ts';
 
 export function leasesContract(getStore: GetStore): void {
@@ -12,6 +12,7 @@ export function leasesContract(getStore: GetStore): void {
     const item = (pk: string) => tables.connections.get(pk);
     const take = (pk: string, owner: string, untilMs?: number, at?: number) => acquire(tables, pk, owner, untilMs, at);
     const open = { status: 'OPEN', attempts: 0 } as const;
+    const deadOwner = ({ leaseOwner, leaseEpoch }: Connection) => ({ owner: leaseOwner ?? '', epoch: leaseEpoch });
 
     describe('acquire', () => {
       test('exactly one of many rivals wins, with the next epoch', async () => {
@@ -68,6 +69,64 @@ export function leasesContract(getStore: GetStore): void {
         expect(await take('CONN#acquire-hand', 'worker-hand')).toMatchObject({ leaseEpoch: 1, generation: 1 });
         const { rows } = await tables.connections.ownedBy('worker-hand');
         expect(rows).toEqual([{ pk: 'CONN#acquire-hand', desiredState: 'STARTED', generation: 1, leaseEpoch: 1 }]);
+      });
+    });
+
+    describe('acquire what a dead worker left', () => {
+      test('in one write, although its lease runs on, with the next epoch and the position', async () => {
+        const pk = await start(tables, 'left-running');
+        const held = await take(pk, 'worker-dead', now + 3_600_000);
+        await tables.leases.renew(claimOf(held), now + 3_600_001, '17', now);
+        const taken = await tables.leases.acquire(pk, 'worker-2', now + 60_000, now, deadOwner(held));
+        expect(taken).toMatchObject({ leaseOwner: 'worker-2', leaseEpoch: held.leaseEpoch + 1, lastSeq: '17' });
+        expect(await item(pk)).toEqual(taken);
+        // What of the dead one still arrives finds a newer epoch.
+        expect(await tables.leases.renew(claimOf(held), now + 9_000_000, '99', now)).toBe('refused');
+        const status = { status: 'PENDING', attempts: 0 } as const;
+        expect(await tables.leases.release(claimOf(held), { lastSeq: '99', status }, now)).toBe('refused');
+      });
+
+      test('one of many rivals wins it', async () => {
+        const pk = await start(tables, 'left-rivals');
+        const dead = deadOwner(await take(pk, 'worker-dead', now + 3_600_000));
+        const rivals = Array.from({ length: 20 }, (_, i) => `worker-${i}`);
+        const outcomes = await Promise.all(
+          rivals.map((owner) => tables.leases.acquire(pk, owner, now + 60_000, now, dead)),
+        );
+        expect(outcomes.filter((outcome) => outcome !== 'refused')).toHaveLength(1);
+      });
+
+      test('only in the epoch that was named, only from the owner that was named', async () => {
+        const pk = await start(tables, 'left-epoch');
+        const held = await take(pk, 'worker-dead', now + 3_600_000);
+        for (const dead of [
+          { ...deadOwner(held), epoch: held.leaseEpoch - 1 },
+          { ...deadOwner(held), epoch: held.leaseEpoch + 1 },
+          { ...deadOwner(held), owner: 'worker-1' },
+        ])
+          expect([dead, await tables.leases.acquire(pk, 'worker-2', now + 60_000, now, dead)]).toEqual([
+            dead,
+            'refused',
+          ]);
+        expect(await item(pk)).toEqual(held);
+      });
+
+      test('not what nobody wants any more, nor what another has taken meanwhile', async () => {
+        const pk = await start(tables, 'left-stopped');
+        const held = await take(pk, 'worker-dead', now + 3_600_000);
+        await stop(tables, 'left-stopped');
+        expect(await tables.leases.acquire(pk, 'worker-2', now + 60_000, now, deadOwner(held))).toBe('refused');
+        await start(tables, 'left-stopped');
+        expect(await tables.leases.acquire(pk, 'worker-2', now + 60_000, now, deadOwner(held))).not.toBe('refused');
+        expect(await tables.leases.acquire(pk, 'worker-3', now + 60_000, now, deadOwner(held))).toBe('refused');
+      });
+
+      test('what is free too, whatever was said about it', async () => {
+        const pk = await start(tables, 'left-free');
+        const dead = { owner: 'worker-dead', epoch: 1 };
+        expect(await tables.leases.acquire(pk, 'worker-2', now + 60_000, now, dead)).toMatchObject({
+          leaseOwner: 'worker-2',
+        });
       });
     });
 

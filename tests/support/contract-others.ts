@@ -2,7 +2,6 @@ import { GetItemCommand } from '@aws-sdk/client-dynamodb';
 import { describe, expect, test } from '@jest/globals';
 import { counterKey, partKey, seqKey, unnumberedKey } from '../../shared/sequence.ts';
 import { type Message, messagesTable } from '../../shared/tables/messages.ts';
-import { workersTable } from '../../shared/tables/workers.ts';
 import { type GetStore, now } from './contract.ts';
 
 const { signal } = new AbortController();
@@ -86,33 +85,5 @@ export function messagesContract(getStore: GetStore): void {
       await table().store([message('CONN#unnumbered', counterKey(1_790_000_000, 1))], always, signal);
       expect(await newest('CONN#unnumbered', 10)).toEqual({ keys: [], truncated: false });
     });
-  });
-}
-
-export function workersContract(getStore: GetStore): void {
-  test('workers say what they hold, and it is there until they are forgotten', async () => {
-    const table = workersTable(getStore().dynamodb, getStore().tables.workers);
-    const first = {
-      workerId: 'worker-1',
-      leaseExpiresAtMs: now + 20_000,
-      held: 3,
-      capacity: 700,
-      draining: false,
-      revision: 'r1',
-      taskArn: 'arn:aws:ecs:us-east-1:000000000000:task/fleet/1',
-      startedAtMs: now,
-      expiredAtMs: undefined,
-    };
-    const second = { ...first, workerId: 'worker-2', taskArn: undefined };
-    await table.report(first);
-    await table.report(second);
-    await table.report({ ...first, held: 4, draining: true, expiredAtMs: now + 9 });
-    const workers = (await table.all()).sort((a, b) => (a.workerId < b.workerId ? -1 : 1));
-    expect(workers).toEqual([{ ...first, held: 4, draining: true, expiredAtMs: now + 9 }, second]);
-    const Key = { worker_id: { S: 'worker-1' } };
-    const { Item: item } = await getStore().dynamodb.send(
-      new GetItemCommand({ TableName: getStore().tables.workers, Key }),
-    );
-    expect(item?.['expires_at']?.N).toBe(String((now + 20_000 + 3_600_000) / 1000));
   });
 }

@@ -1,16 +1,19 @@
 /** The local system for one end-to-end file: real processes with short times, and what its tests ask of it. */
 import { setTimeout as sleep } from 'node:timers/promises';
+import { MassGuard } from '../../functions/mass-guard.ts';
 import { sweep } from '../../functions/sweep.ts';
 import { SourceClient } from '../../local/client.ts';
 import { waitFor } from '../../local/measure.ts';
 import { missing, type StoredMessage, storedMessages } from '../../local/messages.ts';
 import type { Report } from '../../local/source/ledger.ts';
 import { type System, type SystemOptions, startSystem } from '../../local/system.ts';
-import type { StoppedTask } from '../../local/worker-process.ts';
+import type { StoppedTask, WorkerProcess } from '../../local/worker-process.ts';
 import { systemClock } from '../../shared/clock.ts';
 import { type Connection, type SourceChoice } from '../../shared/connection.ts';
 import { sqsQueue } from '../../shared/queue.ts';
 import { connectionsTable } from '../../shared/tables/connections.ts';
+import { leasesTable } from '../../shared/tables/leases.ts';
+import { type WorkerReport, workersTable } from '../../shared/tables/workers.ts';
 import { wishes } from './wishes.ts';
 import { configOf, countedMetrics, keptLog } from './worker-parts.ts';
 
@@ -31,17 +34,20 @@ export const shortTimes = {
   REDIAL_CAP: '1',
 };
 export const leaseMs = 6_000;
-const sweepMs = 1_000;
+export const sweepMs = 1_000;
 
-type Options = Pick<SystemOptions, 'workers' | 'api' | 'restartWorkers'> & { env?: Record<string, string> };
+type Options = Pick<SystemOptions, 'workers' | 'api' | 'reportStops' | 'restartWorkers'> & {
+  env?: Record<string, string>;
+};
 
 /** @param name of the test file: its logs are kept below `.local/e2e/` */
 export async function startRig(name: string, options: Options = {}): Promise<Rig> {
-  const { env = {}, workers = 1, api = false, restartWorkers = false } = options;
+  const { env = {}, workers = 1, api = false, reportStops = true, restartWorkers = false } = options;
   const tasks: StoppedTask[] = [];
   const system = await startSystem({
     workers,
     api,
+    reportStops,
     restartWorkers,
     dir: `.local/e2e/${name}`,
     env: { ...process.env, ...shortTimes, ...env },
@@ -59,30 +65,52 @@ export class Rig {
   readonly #parts: Parameters<typeof sweep>[0];
   readonly #pids = new Set<number>();
   readonly #over = new AbortController();
-  #sweeping: Promise<void> = Promise.resolve();
+  readonly #sweeping: Promise<void>[] = [];
 
   constructor(system: System, tasks: StoppedTask[]) {
     this.system = system;
     this.tasks = tasks;
     this.source = new SourceClient(system.sourceUrl);
-    const config = configOf({ QUEUE_URL: system.queueUrl });
+    const config = configOf({ ...shortTimes, QUEUE_URL: system.queueUrl });
     const clock = systemClock;
     const connections = connectionsTable(system.dynamodb, system.tables.connections, config);
     const queue = sqsQueue(system.sqs, { ...config, clock });
     const quiet = { log: keptLog(), metrics: countedMetrics(), random: Math.random };
-    this.#parts = { connections, queue, clock, shards: config.shards, ...quiet };
+    const leases = leasesTable(system.dynamodb, system.tables.connections, config);
+    const workers = workersTable(system.dynamodb, system.tables.workers);
+    const { shards, lease, workerLease } = config;
+    const deaths = { leases, workers, lease, workerLease, guard: new MassGuard(lease.forMs) };
+    this.#parts = { connections, queue, clock, shards, ...deaths, seen: { orphans: 0, oldestAgeMs: 0 }, ...quiet };
     this.wishes = wishes({ connections });
     this.#notePids();
   }
 
-  /** What the reconciler does by its schedule, for systems without functions. */
+  /** What the reconciler does by its schedule, for systems without functions. Called twice, there are two of them. */
   keepSweeping(): void {
-    this.#sweeping = (async () => {
+    const { forMs } = this.#parts.lease;
+    const parts = { ...this.#parts, guard: new MassGuard(forMs), seen: { orphans: 0, oldestAgeMs: 0 } };
+    const keepOn = async () => {
       while (!this.#over.signal.aborted) {
-        await sweep(this.#parts, false);
+        await sweep(parts, { dryRun: false, scan: true });
         await systemClock.sleep(sweepMs, this.#over.signal);
       }
-    })();
+    };
+    this.#sweeping.push(keepOn());
+  }
+
+  /** What is remembered of a worker, living or dead. */
+  async workerRow(id: string): Promise<WorkerReport | undefined> {
+    return (await this.workerRows()).find(({ workerId }) => workerId === id);
+  }
+
+  workerRows(): Promise<WorkerReport[]> {
+    return this.#parts.workers.all();
+  }
+
+  /** Which of these connections this worker owns by the table. */
+  async ownedBy(workerId: string | null, ids: string[]): Promise<string[]> {
+    const items = await Promise.all(ids.map((id) => this.item(id)));
+    return ids.filter((_, index) => items[index]?.leaseOwner === workerId);
   }
 
   /** A connection's address at the source, which resumes where the URL says. */
@@ -136,6 +164,27 @@ export class Rig {
     });
   }
 
+  /** A worker that holds some of them, and which. The queue gives to whom it likes. */
+  async holder(ids: string[], among = this.system.workers): Promise<{ worker: WorkerProcess; held: string[] }> {
+    for (const worker of among) {
+      const held = worker.workerId === null ? [] : await this.ownedBy(worker.workerId, ids);
+      if (held.length > 0) return { worker, held };
+    }
+    throw new Error('none of these workers holds anything');
+  }
+
+  /** Each has lost its socket since then, and has one again. */
+  async reopened(ids: string[], sinceMs: number, withinMs = 15_000): Promise<void> {
+    await waitFor(`${ids.length} connections to be held again`, withinMs, async () => {
+      const { connections } = await this.source.report();
+      const back = connections.filter(
+        ({ open, disconnects }) => open === 1 && (disconnects.at(-1)?.at ?? 0) >= sinceMs,
+      );
+      const known = new Set(back.map(({ id }) => id));
+      return ids.every((id) => known.has(id)) || null;
+    });
+  }
+
   stored(id: string): Promise<StoredMessage[]> {
     return storedMessages(this.system.dynamodb, this.system.tables.messages, id);
   }
@@ -181,7 +230,7 @@ export class Rig {
   async stop(): Promise<void> {
     this.#over.abort();
     this.#notePids();
-    await this.#sweeping;
+    await Promise.all(this.#sweeping);
     await this.system.stop();
     const left = await waitUntilGone([...this.#pids]);
     if (left.length > 0) throw new Error(`processes are left: ${left.join(', ')}`);

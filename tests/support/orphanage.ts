@@ -1,5 +1,6 @@
 /** Connections in every state that a reconciler may find them in, and what it sent about them. */
 import { ReceiveMessageCommand } from '@aws-sdk/client-sqs';
+import { MassGuard } from '../../functions/mass-guard.ts';
 import type { SweepParts } from '../../functions/sweep.ts';
 import { systemClock } from '../../shared/clock.ts';
 import { type Connection, decideStart, decideStop, idOf, pkOf } from '../../shared/connection.ts';
@@ -8,9 +9,12 @@ import { createMetrics, type MetricName } from '../../shared/metrics.ts';
 import { sqsQueue } from '../../shared/queue.ts';
 import { connectionsTable } from '../../shared/tables/connections.ts';
 import { leasesTable } from '../../shared/tables/leases.ts';
+import { workersTable } from '../../shared/tables/workers.ts';
 import type { TestAws } from './aws.ts';
+import { workerLease } from './worker-parts.ts';
 
 export const shards = 4;
+const lease = { forMs: 20_000, skewMs: 1_000 };
 
 export type Orphanage = ReturnType<typeof orphanage>;
 
@@ -18,11 +22,19 @@ export function orphanage(aws: TestAws) {
   const connections = connectionsTable(aws.dynamodb, aws.tables.connections, { shards, stoppedTtlMs: 60_000 });
   const leases = leasesTable(aws.dynamodb, aws.tables.connections, { shards });
   const queue = sqsQueue(aws.sqs, { queueUrl: aws.queueUrl, longPollSeconds: 1, clock: systemClock });
+  const workers = workersTable(aws.dynamodb, aws.tables.workers);
   const log = createLog('silent', {});
 
   async function start(id: string, at = Date.now()): Promise<void> {
     const decision = decideStart(undefined, { wsUrl: 'wss://feed.example.com/', source: { name: 'plain' } });
     if (decision.outcome === 'changed') await connections.want(pkOf(id), decision.intent, undefined, at);
+  }
+
+  /** Wanted anew, after a STOP. */
+  async function restart(id: string): Promise<void> {
+    const seen = await connections.get(pkOf(id));
+    const decision = decideStart(seen, { wsUrl: 'wss://feed.example.com/', source: { name: 'plain' } });
+    if (decision.outcome === 'changed') await connections.want(pkOf(id), decision.intent, seen, Date.now());
   }
 
   async function stop(id: string): Promise<void> {
@@ -70,9 +82,12 @@ export function orphanage(aws: TestAws) {
     const metrics = createMetrics(async (data) => {
       published.push(Object.fromEntries(data.map(({ name, value }) => [name, value])));
     }, log);
-    const same = { connections, queue, shards, clock: systemClock, metrics, log, random: () => 0 };
+    const tables = { connections, leases, workers };
+    const deaths = { workerLease: workerLease === 'on', lease, guard: new MassGuard(lease.forMs) };
+    const seen = { orphans: 0, oldestAgeMs: 0 };
+    const same = { ...tables, ...deaths, seen, queue, shards, clock: systemClock, metrics, log, random: () => 0 };
     return { published, parts: { ...same, ...change } };
   }
 
-  return { connections, leases, queue, start, stop, claim, park, wakeUps, empty, parts };
+  return { connections, leases, workers, queue, start, restart, stop, claim, park, wakeUps, empty, parts };
 }

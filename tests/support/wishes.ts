@@ -17,7 +17,8 @@ export function wishes({ connections }: { connections: ConnectionsTable }) {
     const { wsUrl = seen?.wsUrl ?? 'ws://source/x', source = seen?.source ?? { name: 'plain' } } = wish;
     const status = desiredState === 'STARTED' ? 'PENDING' : (seen?.status ?? 'PENDING');
     const intent = { desiredState, wsUrl, source, generation, status };
-    if ((await connections.want(pk, intent, seen, Date.now())) === 'refused') throw new Error('somebody was faster');
+    // A worker was faster, and what it wrote has to be seen first. The API does the same.
+    if ((await connections.want(pk, intent, seen, Date.now())) === 'refused') return write(id, desiredState, wish);
     return pk;
   };
   return {

@@ -1,6 +1,7 @@
 /** A worker's parts in the test's own process, over the embedded AWS: real tables, queue and sink; sockets that only pretend. */
 import { systemClock } from '../../shared/clock.ts';
 import { sqsQueue } from '../../shared/queue.ts';
+import { ClockSkew } from '../../shared/skew.ts';
 import { connectionsTable } from '../../shared/tables/connections.ts';
 import { leasesTable } from '../../shared/tables/leases.ts';
 import { messagesTable } from '../../shared/tables/messages.ts';
@@ -8,8 +9,9 @@ import { workersTable } from '../../shared/tables/workers.ts';
 import type { Context } from '../../worker/context.ts';
 import { createSink } from '../../worker/sink.ts';
 import type { OpenSocket, SocketPlan } from '../../worker/socket.ts';
+import { Tombstones } from '../../worker/tombstones.ts';
 import type { TestAws } from './aws.ts';
-import { configOf, countedMetrics, keptLog } from './worker-parts.ts';
+import { configOf, countedMetrics, keptLog, livingPresence } from './worker-parts.ts';
 
 /** What a holding asked for, and what became of it. */
 export type PretendedSocket = {
@@ -66,15 +68,18 @@ export function workerOn(aws: TestAws, { env = {}, ...given }: Given = {}) {
   const over = new AbortController();
   const messages = given.messages ?? messagesTable(aws.dynamodb, config.tables.messages, config.sink);
   const pretended = pretendedSockets();
+  const table = workersTable(aws.dynamodb, config.tables.workers);
   const context: Context = {
-    workerId: `w-${++workers}`,
+    presence: livingPresence(`w-${++workers}`).presence,
+    tombstones: new Tombstones(table),
+    skew: new ClockSkew(clock),
     config,
     clock,
     random,
     queue: sqsQueue(aws.sqs, { ...config, clock }),
     connections: connectionsTable(aws.dynamodb, config.tables.connections, config),
     leases: leasesTable(aws.dynamodb, config.tables.connections, config),
-    workers: workersTable(aws.dynamodb, config.tables.workers),
+    workers: table,
     sink: createSink({ messages, clock, random, log, metrics, ...config.sink, signal: over.signal }),
     openSocket: pretended.openSocket,
     ...given,

@@ -1,4 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
+import { MassGuard } from '../../functions/mass-guard.ts';
 import { type SweepParts, sweepThrough } from '../../functions/sweep.ts';
 import { type Clock, systemClock } from '../../shared/clock.ts';
 import { createLog } from '../../shared/log.ts';
@@ -19,7 +20,13 @@ describe('the times of the sweeps', () => {
     const nothing = async () => undefined;
     const log = createLog('silent', {});
     const parts: SweepParts = {
-      connections: { get: nothing, getAll: async () => [], inBucket },
+      connections: { get: nothing, getAll: async () => [], inBucket, ownedBy: async () => empty },
+      leases: { release: async () => 'refused' },
+      workers: { all: async () => [], expire: async () => 'refused' },
+      lease: { forMs: 20_000, skewMs: 1_000 },
+      guard: new MassGuard(20_000),
+      workerLease: false,
+      seen: { orphans: 0, oldestAgeMs: 0 },
       queue: { send: nothing, depth: async () => 0 },
       metrics: { count: () => undefined, gauge: () => undefined, publish: nothing },
       shards: 1,

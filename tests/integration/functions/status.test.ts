@@ -216,10 +216,11 @@ describe('GET /fleet', () => {
   test('workers, what they hold, and what nobody holds', async () => {
     const workers = workersTable(aws.dynamodb, aws.tables.workers);
     const report = { capacity: 10, draining: false, revision: 'r1', taskArn: undefined, startedAtMs: now - 60_000 };
-    await workers.report({ ...report, workerId: 'w-alive', held: 4, leaseExpiresAtMs: now + 15_000 });
-    await workers.report({ ...report, workerId: 'w-silent', held: 9, leaseExpiresAtMs: now - 5_000 });
-    await workers.report({ ...report, workerId: 'w-gone', held: 0, leaseExpiresAtMs: now, expiredAtMs: now - 1 });
-    await workers.report({ ...report, workerId: 'w-forgotten', held: 0, leaseExpiresAtMs: now - 7_200_000 });
+    await workers.register({ ...report, workerId: 'w-alive', held: 4, leaseExpiresAtMs: now + 15_000 });
+    await workers.register({ ...report, workerId: 'w-silent', held: 9, leaseExpiresAtMs: now - 5_000 });
+    await workers.register({ ...report, workerId: 'w-gone', held: 0, leaseExpiresAtMs: now });
+    await workers.expire('w-gone', undefined, now - 1);
+    await workers.register({ ...report, workerId: 'w-forgotten', held: 0, leaseExpiresAtMs: now - 7_200_000 });
     const queue = sqsQueue(aws.sqs, { queueUrl: aws.queueUrl, longPollSeconds: 1, clock: systemClock });
     await queue.send({ pk: 'CONN#list-1' });
     const { status, body } = await get('/fleet');
@@ -258,16 +259,16 @@ describe('GET /fleet', () => {
       revision: 'r1',
       taskArn: undefined,
       startedAtMs: now,
-      leaseExpiresAtMs: now + 15_000,
+      leaseExpiresAtMs: now + 16_000,
     };
-    await workers.report({ ...report, workerId: 'w-alive', held: 10, draining: false });
-    await workers.report({ ...report, workerId: 'w-draining', held: 1, draining: true });
+    await workers.register({ ...report, workerId: 'w-alive', held: 10, draining: false });
+    await workers.register({ ...report, workerId: 'w-draining', held: 1, draining: true });
     const { body } = await get('/fleet');
     expect(body['waiting']).toMatchObject({
       count: expect.any(Number),
       hint: expect.stringMatching(/full \(10 of 10\)/),
     });
-    await workers.report({ ...report, workerId: 'w-alive', held: 10, draining: true });
+    await workers.renew({ ...report, workerId: 'w-alive', held: 10, draining: true, leaseExpiresAtMs: now + 17_000 });
     expect((await get('/fleet')).body['waiting']).toMatchObject({ hint: expect.stringMatching(/no worker is there/) });
   });
 });

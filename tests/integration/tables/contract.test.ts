@@ -2,7 +2,8 @@ import { afterAll, beforeAll, describe } from '@jest/globals';
 import { startAws, type TestAws } from '../../support/aws.ts';
 import { connectionsContract } from '../../support/contract-connections.ts';
 import { leasesContract } from '../../support/contract-leases.ts';
-import { messagesContract, workersContract } from '../../support/contract-others.ts';
+import { messagesContract } from '../../support/contract-others.ts';
+import { workersContract } from '../../support/contract-workers.ts';
 
 describe('the embedded DynamoDB', () => {
   let aws: TestAws;

@@ -37,8 +37,8 @@ describe('claiming', () => {
     const outcome = await claim(context, pk);
     const after = await item('free');
     if (!outcome.won) throw new Error(`lost: ${outcome.why}`);
-    expect(outcome.lease.claim).toEqual({ pk, owner: context.workerId, epoch: before.leaseEpoch + 1 });
-    expect(after).toMatchObject({ leaseOwner: context.workerId, leaseEpoch: before.leaseEpoch + 1 });
+    expect(outcome.lease.claim).toEqual({ pk, owner: context.presence.id, epoch: before.leaseEpoch + 1 });
+    expect(after).toMatchObject({ leaseOwner: context.presence.id, leaseEpoch: before.leaseEpoch + 1 });
     expect(outcome.lease.valid()).toBe(true);
     outcome.lease.close();
   });
@@ -50,7 +50,7 @@ describe('claiming', () => {
     const winners = rivals.filter((_, index) => outcomes[index]?.won);
     expect(winners).toHaveLength(1);
     expect(outcomes.filter((outcome) => !outcome.won)).toEqual(
-      Array.from({ length: 7 }, () => ({ won: false, why: 'held', owner: winners[0]?.context.workerId })),
+      Array.from({ length: 7 }, () => ({ won: false, why: 'held', owner: winners[0]?.context.presence.id })),
     );
     for (const outcome of outcomes) if (outcome.won) outcome.lease.close();
   });
@@ -62,8 +62,8 @@ describe('claiming', () => {
     expect(await claim(context, stopped)).toEqual({ won: false, why: 'unwanted' });
 
     const failed = await start('failed');
-    const mine = { pk: failed, owner: context.workerId };
-    await context.leases.acquire(failed, context.workerId, Date.now() + 5_000, Date.now());
+    const mine = { pk: failed, owner: context.presence.id };
+    await context.leases.acquire(failed, context.presence.id, Date.now() + 5_000, Date.now());
     const { leaseEpoch: epoch, generation } = await item('failed');
     const status = { status: 'FAILED' as const, reason: 'no', attempts: 1 };
     await context.leases.release({ ...mine, epoch }, { lastSeq: undefined, status, failedGeneration: generation }, 0);
@@ -76,11 +76,11 @@ describe('claiming', () => {
   test('waits for the time of the next try', async () => {
     const { context, start, item } = worker();
     const pk = await start('resting');
-    await context.leases.acquire(pk, context.workerId, Date.now() + 5_000, Date.now());
+    await context.leases.acquire(pk, context.presence.id, Date.now() + 5_000, Date.now());
     const { leaseEpoch: epoch } = await item('resting');
     const status = { status: 'RETRYING' as const, attempts: 10 };
     const given = { lastSeq: undefined, status, notBeforeMs: Date.now() + 60_000 };
-    await context.leases.release({ pk, owner: context.workerId, epoch }, given, Date.now());
+    await context.leases.release({ pk, owner: context.presence.id, epoch }, given, Date.now());
     expect(await claim(context, pk)).toEqual({ won: false, why: 'held', owner: undefined });
   });
 });
@@ -94,7 +94,7 @@ describe('an acquisition whose answer is lost', () => {
     if (!outcome.won) throw new Error(`lost: ${outcome.why}`);
     expect(outcome.lease.claim.epoch).toBe(before.leaseEpoch + 2);
     expect(metrics.of('ClaimsUnanswered')).toBe(1);
-    const first = { pk, owner: context.workerId, epoch: before.leaseEpoch + 1 };
+    const first = { pk, owner: context.presence.id, epoch: before.leaseEpoch + 1 };
     expect(await context.leases.renew(first, Date.now() + 99_000, undefined, Date.now())).toBe('refused');
     outcome.lease.close();
   });
@@ -113,12 +113,12 @@ describe('an acquisition whose answer is lost', () => {
     const leases: LeasesTable = {
       ...context.leases,
       acquire: async () => {
-        await other.context.leases.acquire(pk, other.context.workerId, Date.now() + 5_000, Date.now());
+        await other.context.leases.acquire(pk, other.context.presence.id, Date.now() + 5_000, Date.now());
         throw hangUp();
       },
     };
     const outcome = await claim({ ...context, leases }, pk);
-    expect(outcome).toEqual({ won: false, why: 'held', owner: other.context.workerId });
+    expect(outcome).toEqual({ won: false, why: 'held', owner: other.context.presence.id });
   });
 
   test('stopped meanwhile: ours by the table, but not to be adopted', async () => {
@@ -134,7 +134,7 @@ describe('an acquisition whose answer is lost', () => {
     };
     expect(await claim({ ...context, leases }, pk)).toEqual({ won: false, why: 'held', owner: undefined });
     // The next look at all that this worker owns gives it back.
-    expect((await item('stopped-meanwhile')).leaseOwner).toBe(context.workerId);
+    expect((await item('stopped-meanwhile')).leaseOwner).toBe(context.presence.id);
   });
 });
 
@@ -149,7 +149,7 @@ describe('an answer that comes late', () => {
       ...context.leases,
       acquire: async (...request) => {
         const answer = await context.leases.acquire(...request);
-        lateMs = context.config.lease.forMs - context.config.lease.skewMs;
+        lateMs = context.config.connectionLease.forMs - context.config.connectionLease.skewMs;
         return answer;
       },
     };
@@ -161,7 +161,7 @@ describe('adopting', () => {
   test('is refused once it isn’t ours in that epoch any more', async () => {
     const { context, start, item } = worker();
     const pk = await start('adopt-again');
-    await context.leases.acquire(pk, context.workerId, Date.now() + 5_000, Date.now());
+    await context.leases.acquire(pk, context.presence.id, Date.now() + 5_000, Date.now());
     const { leaseEpoch } = await item('adopt-again');
     const first = await adopt(context, { pk, leaseEpoch });
     if (!first.won) throw new Error(`lost: ${first.why}`);

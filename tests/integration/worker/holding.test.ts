@@ -231,10 +231,10 @@ describe('a lost lease', () => {
   test('is noticed by the next frame, if no timer had its turn yet', async () => {
     let frozenMs = 0;
     const clock = systemClock;
-    const { hold, dialled } = worker({ clock: { ...clock, monotonic: () => clock.monotonic() + frozenMs } });
+    const { hold, dialled, context } = worker({ clock: { ...clock, monotonic: () => clock.monotonic() + frozenMs } });
     const { holding } = await hold('frozen');
     const socket = await dialled();
-    frozenMs = 60_000;
+    frozenMs = context.config.connectionLease.forMs;
     say(socket, 1);
     expect([socket.state, holding.lease.loss]).toEqual(['terminated', 'expired']);
     await holding.ended;

@@ -221,7 +221,7 @@ describe('what the table says is ours, and isn’t held', () => {
   /** A claim whose answer never came. */
   const claimed = async (id: string, { context, start }: ReturnType<typeof watching>) => {
     const pk = await start(id, { wsUrl: `ws://source/${id}` });
-    await context.leases.acquire(pk, context.workerId, Date.now() + 15_000, Date.now());
+    await context.leases.acquire(pk, context.presence.id, Date.now() + 15_000, Date.now());
     return pk;
   };
 

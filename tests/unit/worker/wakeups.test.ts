@@ -1,9 +1,10 @@
 import { describe, expect, jest, test } from '@jest/globals';
 import type { Queue, Received } from '../../../shared/queue.ts';
+import type { Context } from '../../../worker/context.ts';
 import { Holdings } from '../../../worker/holdings.ts';
 import { follow, receiveWakeUps } from '../../../worker/wakeups.ts';
 import { settled, VirtualClock } from '../../support/virtual-clock.ts';
-import { contextOf } from '../../support/worker-parts.ts';
+import { contextOf, livingPresence } from '../../support/worker-parts.ts';
 
 function received(wakeUp: Received['wakeUp'] = { pk: 'CONN#a' }) {
   return { wakeUp, done: jest.fn(() => Promise.resolve()), back: jest.fn(() => Promise.resolve()) };
@@ -56,7 +57,10 @@ describe('following a wake-up', () => {
 
 describe('receiving wake-ups', () => {
   /** A queue whose polls the test answers. */
-  function polled(env: Record<string, string> = {}) {
+  function polled(
+    env: Record<string, string> = {},
+    given: Partial<Pick<Context, 'presence'>> & { clock?: VirtualClock } = {},
+  ) {
     const polls: { most: number; answer(received: Received[]): void; fail(): void }[] = [];
     const queue: Queue = {
       receive: (most) =>
@@ -64,8 +68,8 @@ describe('receiving wake-ups', () => {
       send: () => Promise.resolve(),
       depth: () => Promise.resolve(0),
     };
-    const clock = new VirtualClock();
-    const { context, metrics } = contextOf({ queue, clock, env });
+    const { clock = new VirtualClock() } = given;
+    const { context, metrics } = contextOf({ queue, env, ...given, clock });
     const holdings = new Holdings(context);
     const stop = new AbortController();
     const got: Received[] = [];
@@ -120,5 +124,35 @@ describe('receiving wake-ups', () => {
     stop.abort();
     // The queue of this context throws when it is used.
     expect(await next).toEqual({ done: true, value: undefined });
+  });
+
+  test('asks again once the worker’s own lease has been renewed at last, although nobody says so', async () => {
+    const clock = new VirtualClock();
+    const { presence, mayClaim } = livingPresence('w-me');
+    mayClaim(false);
+    const { polls, stop, reading } = polled({}, { clock, presence });
+    await clock.advance(1_000);
+    expect(polls).toEqual([]);
+    mayClaim(true);
+    await clock.advance(5_000);
+    expect(polls).toHaveLength(1);
+    stop.abort();
+    polls[0]?.answer([]);
+    await reading;
+  });
+
+  test('never asks for none: a place that came free is no room while the worker is fenced', async () => {
+    const clock = new VirtualClock();
+    const { presence, fence } = livingPresence('w-me');
+    const { polls, holdings, stop, reading } = polled({}, { clock, presence });
+    await settled();
+    fence();
+    polls[0]?.answer([]);
+    await settled();
+    holdings.reopened();
+    await clock.advance(20_000);
+    expect(polls).toHaveLength(1);
+    stop.abort();
+    await reading;
   });
 });

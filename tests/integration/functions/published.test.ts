@@ -1,0 +1,6 @@
+/** The same suites with the setting of the published design: no worker lease, a short lease for each connection. */
+process.env['WORKER_LEASE'] = 'off';
+await import('./sweep.test.ts');
+await import('./reconcile.test.ts');
+
+export {};

@@ -1,0 +1,184 @@
+import { type Config, readConfig } from '../../../shared/config.ts';
+import type { Log } from '../../../shared/log.ts';
+import type { ClockSkew } from '../../../shared/skew.ts';
+import { Checks } from './checks.ts';
+import { asClient, type Sender, storeSender } from './client.ts';
+import { beginningMs, Host } from './host.ts';
+import { Network } from './network.ts';
+import { SimulatedQueue } from './queue.ts';
+import { Random } from './random.ts';
+import { Scheduler } from './scheduler.ts';
+import { SimulatedSource } from './source.ts';
+import { Store } from './store.ts';
+import { Table, tableNames } from './table.ts';
+import { Trace } from './trace.ts';
+import type { Variant } from './variant.ts';
+
+export type Settings = { seed: number; trace: boolean; variant: Variant | undefined; workerLease: boolean };
+
+/** What the deployed table looks like: see deploy/tables.yml. */
+const shapes = {
+  [tableNames.connections]: {
+    key: { hash: 'pk' },
+    indexes: [
+      { name: 'by_desired_state', hash: 'desired_shard', range: 'lease_expires_at_ms', also: [] },
+      { name: 'by_owner', hash: 'lease_owner', range: 'pk', also: ['desired_state', 'generation', 'lease_epoch'] },
+    ],
+  },
+  [tableNames.workers]: { key: { hash: 'worker_id' } },
+  [tableNames.messages]: { key: { hash: 'pk', range: 'sk' } },
+};
+
+/** Everything that a simulation consists of, before anything happens in it. */
+export class World {
+  readonly settings: Settings;
+  readonly random: Random;
+  readonly trace: Trace;
+  readonly scheduler: Scheduler;
+  readonly config: Config;
+  readonly faults = new Map<string, number>();
+  readonly sources = new Map<string, SimulatedSource>();
+  readonly tables: Record<string, Table>;
+  readonly store: Store;
+  readonly storeNetwork: Network;
+  readonly queueNetwork: Network;
+  readonly queue: SimulatedQueue;
+  readonly checks: Checks;
+  /** How long indexes stay behind, and how small their pages are: set anew by the script. */
+  indexLagMs = 20;
+  pageRows = 3;
+  leaveOut = 0;
+  readonly #hosts: Host[] = [];
+  readonly #mostSkewMs: number;
+
+  constructor(settings: Settings) {
+    this.settings = settings;
+    this.random = new Random(settings.seed);
+    this.trace = new Trace(settings.trace);
+    this.scheduler = new Scheduler(this.random.fork(), this.trace);
+    const config = readConfig(environment(settings, this.random.fork()));
+    this.#mostSkewMs = config.lease.skewMs / 2;
+    this.config = settings.variant?.config?.(config) ?? config;
+    this.tables = Object.fromEntries(Object.entries(shapes).map(([name, shape]) => [name, new Table(shape)]));
+    const { scheduler, faults } = this;
+    this.storeNetwork = new Network(scheduler, this.random.fork(), faults, 'store');
+    this.queueNetwork = new Network(scheduler, this.random.fork(), faults, 'queue');
+    const { longPollSeconds } = this.config;
+    this.queue = new SimulatedQueue(scheduler, this.random.fork(), this.queueNetwork, longPollSeconds * 1000);
+    this.checks = new Checks({
+      scheduler,
+      sources: this.sources,
+      item: (table, key) => this.tables[table]?.get(key),
+      blindMs: this.config.connectionLease.forMs,
+    });
+    const lags = this.random.fork();
+    this.store = new Store({
+      tables: this.tables,
+      nowMs: () => scheduler.nowMs,
+      lagMs: () => lags.int(0, this.indexLagMs),
+      pageRows: () => this.pageRows,
+      batchShare: (entries) => (entries > 1 && lags.chance(this.leaveOut) ? lags.int(0, entries - 1) : entries),
+      onWrite: (written) => this.checks.written(written),
+    });
+  }
+
+  /** A process on a machine whose clock is off by half the allowed difference at most. */
+  host(name: string): Host {
+    const host = new Host(this.scheduler, this.random.fork(), name, this.skewMs());
+    this.#hosts.push(host);
+    return host;
+  }
+
+  /** Nothing of it is needed any more. */
+  forget(): void {
+    for (const host of this.#hosts) host.forget();
+  }
+
+  skewMs(): number {
+    const most = this.#mostSkewMs;
+    return this.random.pick([-most, most, this.random.int(-most, most)]);
+  }
+
+  /**
+   * The DynamoDB client of one host, as the variant under test would have it.
+   * @param skew learns from each answer what the store's clock says
+   */
+  dynamodb(host: Host, skew?: ClockSkew) {
+    const { scheduler, store, settings } = this;
+    const send: Sender = storeSender({
+      scheduler,
+      store,
+      host,
+      random: this.random.fork(),
+      network: this.storeNetwork,
+      timeoutMs: this.config.requestTimeoutMs,
+      onSend: (sent) => this.checks.sent(sent),
+    });
+    const changed = settings.variant?.sender?.(send, { world: this, host }) ?? send;
+    return asClient(skew ? this.#dated(changed, host, skew) : changed);
+  }
+
+  #dated(send: Sender, { clock }: Host, skew: ClockSkew): Sender {
+    return async (command, options) => {
+      const sentAtMs = clock.now();
+      const answer = await send(command, options);
+      const dateMs = Math.floor((beginningMs + this.scheduler.nowMs) / 1000) * 1000;
+      skew.add({ sentAtMs, answeredAtMs: clock.now(), dateMs });
+      return answer;
+    };
+  }
+
+  log(host: Host): Log {
+    const write =
+      (level: string) =>
+      (event: string, fields: Record<string, unknown> = {}) =>
+        this.scheduler.note(`${level} ${event}`, () => `${host.name} ${JSON.stringify(fields)}`);
+    const log: Log = {
+      debug: write('debug'),
+      info: write('info'),
+      warn: write('warn'),
+      error: write('error'),
+      with: () => log,
+    };
+    return log;
+  }
+
+  /** Unix ms by no clock in particular. */
+  nowMs(): number {
+    return beginningMs + this.scheduler.nowMs;
+  }
+
+  /** By hand, past all code. @returns whether there was one */
+  deleteConnection(pk: string): boolean {
+    const table = this.tables[tableNames.connections];
+    const before = table?.get(pk);
+    if (!table || !before) return false;
+    this.scheduler.note('item.deleted', () => pk);
+    table.put(pk, undefined, this.scheduler.nowMs, () => 0);
+    this.checks.written({ table: tableNames.connections, key: pk, before, after: undefined });
+    return true;
+  }
+
+  count(fault: string): void {
+    this.faults.set(fault, (this.faults.get(fault) ?? 0) + 1);
+  }
+}
+
+/** The defaults that matter to the protocol stay; what would only make a simulation longer is shorter. */
+function environment(settings: Settings, random: Random): NodeJS.ProcessEnv {
+  return {
+    CONNECTIONS_TABLE: tableNames.connections,
+    WORKERS_TABLE: tableNames.workers,
+    MESSAGES_TABLE: tableNames.messages,
+    QUEUE_URL: 'queue',
+    SHARDS: '2',
+    STOP_TIMEOUT: '40',
+    SWEEP_EVERY: String(random.pick([5, 5, 5, 1])),
+    REDIAL_CAP: '5',
+    REDIALS_PER_WORKER: '3',
+    MAX_CONNECTIONS: String(random.pick([3, 4, 6, 20, 20, 20])),
+    WORKER_LEASE: settings.workerLease ? 'on' : 'off',
+    // Seldom so short that it runs out before the end.
+    CONNECTION_LEASE_SECONDS: settings.workerLease ? String(random.pick([3600, 3600, 3600, 60])) : '20',
+  };
+}
