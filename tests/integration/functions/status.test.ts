@@ -216,7 +216,7 @@ describe('GET /fleet', () => {
   test('workers, what they hold, and what nobody holds', async () => {
     const workers = workersTable(aws.dynamodb, aws.tables.workers);
     const report = { capacity: 10, draining: false, revision: 'r1', taskArn: undefined, startedAtMs: now - 60_000 };
-    await workers.register({ ...report, workerId: 'w-alive', held: 4, leaseExpiresAtMs: now + 15_000 });
+    await workers.register({ ...report, workerId: 'w-alive', held: 4, leaseExpiresAtMs: now + 600_000 });
     await workers.register({ ...report, workerId: 'w-silent', held: 9, leaseExpiresAtMs: now - 5_000 });
     await workers.register({ ...report, workerId: 'w-gone', held: 0, leaseExpiresAtMs: now });
     await workers.expire('w-gone', undefined, now - 1);
@@ -236,7 +236,7 @@ describe('GET /fleet', () => {
           draining: false,
           revision: 'r1',
           started_at: new Date(now - 60_000).toISOString(),
-          last_heartbeat: new Date(now - 5_000).toISOString(),
+          last_heartbeat: new Date(now + 580_000).toISOString(),
         },
         { worker_id: 'w-silent', state: 'silent' },
         { worker_id: 'w-gone', state: 'gone' },
@@ -259,7 +259,7 @@ describe('GET /fleet', () => {
       revision: 'r1',
       taskArn: undefined,
       startedAtMs: now,
-      leaseExpiresAtMs: now + 16_000,
+      leaseExpiresAtMs: now + 601_000,
     };
     await workers.register({ ...report, workerId: 'w-alive', held: 10, draining: false });
     await workers.register({ ...report, workerId: 'w-draining', held: 1, draining: true });
@@ -268,7 +268,7 @@ describe('GET /fleet', () => {
       count: expect.any(Number),
       hint: expect.stringMatching(/full \(10 of 10\)/),
     });
-    await workers.renew({ ...report, workerId: 'w-alive', held: 10, draining: true, leaseExpiresAtMs: now + 17_000 });
+    await workers.renew({ ...report, workerId: 'w-alive', held: 10, draining: true, leaseExpiresAtMs: now + 602_000 });
     expect((await get('/fleet')).body['waiting']).toMatchObject({ hint: expect.stringMatching(/no worker is there/) });
   });
 });
