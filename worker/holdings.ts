@@ -1,6 +1,6 @@
 import type { Connection } from '../shared/connection.ts';
 import { describe } from '../shared/errors.ts';
-import { adopt, claim, type ClaimOutcome } from './claim.ts';
+import { adopt, type ClaimOutcome, claim } from './claim.ts';
 import type { Context } from './context.ts';
 import { Holding } from './holding.ts';
 
