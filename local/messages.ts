@@ -60,7 +60,9 @@ async function show(id: string, last: number): Promise<void> {
   const messages = await storedMessages(dynamodb, state.tables.messages, id);
   dynamodb.destroy();
   for (const { key, seq, timestampMs, workerId, epoch, data } of messages.slice(-last)) {
-    console.log(`${Number.isNaN(seq) ? key : seq}\t${new Date(timestampMs).toISOString()}\t${workerId}\tepoch ${epoch}\t${data}`);
+    console.log(
+      `${Number.isNaN(seq) ? key : seq}\t${new Date(timestampMs).toISOString()}\t${workerId}\tepoch ${epoch}\t${data}`,
+    );
   }
   const numbered = messages.some(({ seq }) => !Number.isNaN(seq));
   console.log(`${messages.length} messages${numbered ? `, ${missing(messages).length} missing` : ''}`);

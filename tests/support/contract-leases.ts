@@ -1,7 +1,19 @@
 import { PutItemCommand } from '@aws-sdk/client-dynamodb';
 import { beforeAll, describe, expect, test } from '@jest/globals';
 import { bucketOf, type Connection, isOrphan } from '../../shared/connection.ts';
-import { acquire, claimOf, type GetStore, now, shards, start, stop, type Tables, tablesOf, wsUrl } from './contract.ts';
+import {
+  acquire,
+  atOnce,
+  claimOf,
+  type GetStore,
+  now,
+  shards,
+  start,
+  stop,
+  type Tables,
+  tablesOf,
+  wsUrl,
+} from './contract.ts';
 
 export function leasesContract(getStore: GetStore): void {
   describe('leases', () => {
@@ -19,7 +31,10 @@ export function leasesContract(getStore: GetStore): void {
         const pk = await start(tables, 'acquire-rivals');
         const { leaseEpoch: before = -1 } = (await item(pk)) ?? {};
         const rivals = Array.from({ length: 30 }, (_, i) => `worker-${i}`);
-        const outcomes = await Promise.all(rivals.map((owner) => tables.leases.acquire(pk, owner, now + 20_000, now)));
+        const outcomes = await atOnce(
+          getStore(),
+          rivals.map((owner) => () => tables.leases.acquire(pk, owner, now + 20_000, now)),
+        );
         const winners = outcomes.filter((outcome) => outcome !== 'refused');
         expect(winners).toHaveLength(1);
         expect(await item(pk)).toEqual(winners[0]);
@@ -90,8 +105,9 @@ export function leasesContract(getStore: GetStore): void {
         const pk = await start(tables, 'left-rivals');
         const dead = deadOwner(await take(pk, 'worker-dead', now + 3_600_000));
         const rivals = Array.from({ length: 20 }, (_, i) => `worker-${i}`);
-        const outcomes = await Promise.all(
-          rivals.map((owner) => tables.leases.acquire(pk, owner, now + 60_000, now, dead)),
+        const outcomes = await atOnce(
+          getStore(),
+          rivals.map((owner) => () => tables.leases.acquire(pk, owner, now + 60_000, now, dead)),
         );
         expect(outcomes.filter((outcome) => outcome !== 'refused')).toHaveLength(1);
       });

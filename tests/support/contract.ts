@@ -5,7 +5,12 @@ import { type Connection, decideStart, decideStop, pkOf, type SourceChoice } fro
 import { type ConnectionsTable, connectionsTable } from '../../shared/tables/connections.ts';
 import { type LeasesTable, leasesTable } from '../../shared/tables/leases.ts';
 
-export type Store = { dynamodb: DynamoDBClient; tables: TableNames };
+export type Store = {
+  dynamodb: DynamoDBClient;
+  tables: TableNames;
+  /** Checks a condition and writes in two steps, between which another request may come. DynamoDB never does. */
+  torn?: boolean;
+};
 
 /** Called within the tests: the store is there only after `beforeAll`. */
 export type GetStore = () => Store;
@@ -22,6 +27,14 @@ export function tablesOf({ dynamodb, tables }: Store): Tables {
     connections: connectionsTable(dynamodb, tables.connections, { shards, stoppedTtlMs: 86_400_000 }),
     leases: leasesTable(dynamodb, tables.connections, { shards }),
   };
+}
+
+/** Rivals, at the same time as far as this store can be trusted to tell them apart. */
+export async function atOnce<T>({ torn = false }: Store, rivals: (() => Promise<T>)[]): Promise<T[]> {
+  if (!torn) return Promise.all(rivals.map((rival) => rival()));
+  const outcomes: T[] = [];
+  for (const rival of rivals) outcomes.push(await rival());
+  return outcomes;
 }
 
 export type StartWith = { url?: string; source?: SourceChoice; eventTimeMs?: number; at?: number };

@@ -14,6 +14,8 @@ const READY_WITHIN_MS = 60_000;
 export interface Moto extends Namespace {
   readonly url: string;
   readonly dynamodb: DynamoDBClient;
+  /** Its server takes requests in threads, without a lock. */
+  readonly torn: true;
   stop(): Promise<void>;
 }
 
@@ -37,7 +39,7 @@ export async function startMoto({ namespace }: { namespace: string }): Promise<M
     await answers(url, ended);
     const template = await compileTemplate(ROOT, baseEnvironment(process.env), new AbortController().signal);
     const made = await createNamespace({ dynamodbUrl: url, sqsUrl: url }, namespace, template);
-    return { ...made, url, dynamodb, stop };
+    return { ...made, url, dynamodb, torn: true, stop };
   } catch (error) {
     await stop();
     throw error;
