@@ -168,6 +168,10 @@ function wrongRelations(env: Settled): string[] {
       `CONNECTION_LEASE_SECONDS (${env.CONNECTION_LEASE_SECONDS}) must be over LEASE_SECONDS with the worker lease, and over three heartbeats without it`,
     ],
     [
+      env.CONNECTION_LEASE_SECONDS <= 43_200,
+      `CONNECTION_LEASE_SECONDS (${env.CONNECTION_LEASE_SECONDS}) must not be over 43200: a dead worker is remembered for a day`,
+    ],
+    [
       env.SWEEP_EVERY <= env.RECONCILE_EVERY,
       `SWEEP_EVERY (${env.SWEEP_EVERY}) must not be over RECONCILE_EVERY (${env.RECONCILE_EVERY})`,
     ],

@@ -21,7 +21,7 @@ export type WorkerReport = {
  * How long a row outlives its lease. Longer than any connection lease: as long as something may still be owned under a
  * dead id, its tombstone must be there to say so.
  */
-const rememberedMs = 7 * 86_400_000;
+const rememberedMs = 86_400_000;
 
 export type WorkersTable = ReturnType<typeof workersTable>;
 

@@ -47,7 +47,7 @@ const events = async (worker: WorkerProcess, pid: number): Promise<string[]> => 
 test('SIGSTOP beyond the lease: others take over; on waking it closes its sockets, stores nothing, and works on', async () => {
   const all = ids('frozen', 12);
   await rig.startAll(all, 20);
-  const { worker: frozen, workerId, its } = await ownerOf(all);
+  const { worker: frozen, pid, workerId, its } = await ownerOf(all);
   const frozenAtMs = Date.now();
   frozen.kill('SIGSTOP');
 
@@ -74,7 +74,9 @@ test('SIGSTOP beyond the lease: others take over; on waking it closes its socket
       ?.filter((message) => message.workerId === workerId && message.timestampMs > frozenAtMs + 1_000);
     expect(late).toEqual([]);
   }
-  expect(running(frozen).workerId).toBe(workerId);
+  // The same process, under a fresh id: the old one never comes back.
+  await waitFor('a fresh id', 5_000, async () => (frozen.workerId === workerId ? null : true));
+  expect(frozen.pid).toBe(pid);
 }, 60_000);
 
 test('SIGTERM: handed over at once, stored to the last message that was read, exit code 0', async () => {
