@@ -96,7 +96,9 @@ test('SIGTERM: handed over at once, stored to the last message that was read, ex
   for (const { disconnects, maxOpen } of reports) {
     expect([maxOpen, disconnects.filter(({ at }) => at >= atMs).map(({ code }) => code)]).toEqual([1, [1000]]);
   }
-  expect(await events(leaving, pid)).not.toContain('messages.discarded');
+  const told = await events(leaving, pid);
+  // It may be the one that was frozen, and have dropped messages then.
+  expect(told.slice(told.lastIndexOf('worker.draining'))).not.toContain('messages.discarded');
   await rig.complete(all);
   expect(await ownedBy(workerId, [...all, ...ids('frozen', 12)])).toEqual([]);
 }, 60_000);
