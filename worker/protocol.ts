@@ -33,7 +33,7 @@ export type Event =
   | { type: 'due'; heardMs: number }
   | { type: 'opened' }
   | { type: 'paused' }
-  | { type: 'resumed' }
+  | { type: 'resumed'; heardMs: number }
   | { type: 'closed'; verdict: Verdict; reason: string }
   | { type: 'refused'; verdict: Verdict; reason: string; retryAfterMs: number | undefined }
   /** No dial can succeed: the URL or the address itself is the trouble. */
@@ -96,9 +96,7 @@ export function step(state: State, event: Event, { atMs, random }: Moment, rules
     case 'paused':
       return state.name === 'open' ? stay({ ...state, pausedMs: state.pausedMs ?? atMs }) : stay(state);
     case 'resumed':
-      // Nothing could be heard meanwhile: the silence counts from here.
-      if (state.name !== 'open' || state.pausedMs === undefined) return stay(state);
-      return { state: { ...state, pausedMs: undefined, pingedMs: atMs }, actions: [{ do: 'ping' }] };
+      return resumed(state, event.heardMs, atMs, rules);
     case 'closed':
       return failed(state, event, { atMs, random }, rules);
     case 'refused':
@@ -123,6 +121,15 @@ function due(state: Exclude<State, { name: 'ended' }>, heardMs: number, moment: 
       if (awaitsPong(state, heardMs)) return drop(state, 'silent: no answer to a ping', moment, rules);
       return { state: { ...state, pingedMs: atMs }, actions: [{ do: 'ping' }] };
   }
+}
+
+/** What came while it was paused wasn't heard: a ping that waits for its answer, or a long silence, begins anew. */
+function resumed(state: Exclude<State, { name: 'ended' }>, heardMs: number, atMs: number, rules: Rules): Step {
+  if (state.name !== 'open' || state.pausedMs === undefined) return stay(state);
+  const open = { ...state, pausedMs: undefined };
+  const silent = atMs - Math.max(heardMs, state.pingedMs) >= rules.pingMs;
+  if (!silent && !awaitsPong(state, heardMs)) return stay(open);
+  return { state: { ...open, pingedMs: atMs }, actions: [{ do: 'ping' }] };
 }
 
 /** A ping went out, and nothing came since. The opening counts as a ping that was answered. */

@@ -79,7 +79,7 @@ class DrivenSocket implements SourceSocket {
   resume(): void {
     if (!this.#reading) return;
     if (this.#socket?.isPaused) this.#socket.resume();
-    this.#tell({ type: 'resumed' });
+    this.#tell({ type: 'resumed', heardMs: this.#heardMs });
   }
 
   stopReading(): void {

@@ -128,7 +128,7 @@ class World {
       case 'pause':
         return this.socket === 'open' ? { type: 'paused' } : undefined;
       case 'resume':
-        return { type: 'resumed' };
+        return { type: 'resumed', heardMs: this.heardMs };
       case 'impossible':
         if (this.socket !== 'connecting') return undefined;
         this.socket = 'none';

@@ -41,7 +41,7 @@ describe('waiting', () => {
     expect(begin(4, 123)).toEqual({ name: 'waiting', untilMs: 123, failures: { inARow: 4, here: 0 } });
   });
 
-  test.each<Event>([{ type: 'opened' }, { type: 'paused' }, { type: 'resumed' }])('ignores a late $type', (event) => {
+  test.each<Event>([{ type: 'opened' }, { type: 'paused' }, { type: 'resumed', heardMs: 0 }])('ignores a late $type', (event) => {
     const waiting: State = { name: 'waiting', untilMs: 700, failures };
     expect(at(waiting, event, 10)).toEqual({ state: waiting, actions: [] });
   });
@@ -148,12 +148,24 @@ describe('open', () => {
     expect(at(paused, { type: 'due', heardMs: 0 }, 21_000, 0).actions[0]).toEqual({ do: 'terminate' });
   });
 
-  test('once resumed, it is asked whether it is still there', () => {
+  test('resumed after a moment, it isn’t asked anything', () => {
     const { state: paused } = at(openState(), { type: 'paused' }, 1_000);
-    const { state, actions } = at(paused, { type: 'resumed' }, 18_000);
+    expect(at(paused, { type: 'resumed', heardMs: 900 }, 3_000)).toEqual({ state: openState(), actions: [] });
+  });
+
+  test('resumed while a ping waits for its answer, it is asked again, and has the whole time to answer', () => {
+    const { state: paused } = at(openState({ pingedMs: 15_000 }), { type: 'paused' }, 16_000);
+    const { state, actions } = at(paused, { type: 'resumed', heardMs: 900 }, 22_000);
+    expect(actions).toEqual([{ do: 'ping' }]);
+    expect(dueMs(state, 900, rules)).toBe(27_000);
+  });
+
+  test('resumed after a long silence, it is asked whether it is still there', () => {
+    const { state: paused } = at(openState(), { type: 'paused' }, 1_000);
+    const { state, actions } = at(paused, { type: 'resumed', heardMs: 500 }, 18_000);
     expect(actions).toEqual([{ do: 'ping' }]);
     expect(dueMs(state, 500, rules)).toBe(23_000);
-    expect(at(state, { type: 'resumed' }, 18_500)).toEqual({ state, actions: [] });
+    expect(at(state, { type: 'resumed', heardMs: 0 }, 18_500)).toEqual({ state, actions: [] });
   });
 
   test('a final close code ends it', () => {
@@ -185,7 +197,7 @@ describe('ended', () => {
     { type: 'due', heardMs: 0 },
     { type: 'opened' },
     { type: 'paused' },
-    { type: 'resumed' },
+    { type: 'resumed', heardMs: 0 },
     { type: 'impossible', reason: 'why' },
     closed(),
   ])('is for good: $type', (event) => {
