@@ -42,7 +42,8 @@ const environment = z.object({
   LONG_POLL: z.coerce.number().int().min(1).max(20).default(10),
   RECONCILE_EVERY: seconds(60),
   SWEEP_EVERY: seconds(5),
-  STOP_CHECK_EVERY: seconds(10),
+  /** One query for all that a worker owns, so it may be often; nothing else notices that an item was deleted. */
+  STOP_CHECK_EVERY: seconds(5),
   MAX_CONNECTIONS: count(700),
   STOP_TIMEOUT: seconds(120),
   CONNECT_TIMEOUT: seconds(10),
