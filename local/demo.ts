@@ -14,7 +14,7 @@ const MESSAGES_PER_SECOND = 2;
 const setting = (name: string, fallback: number): number => Number(process.env[name] ?? fallback) * 1000;
 const leaseMs = setting('LEASE_SECONDS', 20);
 const sweepMs = setting('SWEEP_EVERY', 5);
-const stopCheckMs = setting('STOP_CHECK_EVERY', 10);
+const stopCheckMs = setting('STOP_CHECK_EVERY', 5);
 
 interface Line {
   what: string;

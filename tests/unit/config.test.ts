@@ -18,7 +18,7 @@ test('the defaults are those that are published, in milliseconds inside', () => 
   expect(readConfig(needed)).toMatchObject({
     lease: { forMs: 20_000, heartbeatMs: 5_000 },
     reconcile: { everyMs: 60_000 },
-    stopCheckMs: 10_000,
+    stopCheckMs: 5_000,
     maxConnections: 700,
     metrics: { to: 'cloudwatch', everyMs: 30_000 },
     allowedHosts: [],
