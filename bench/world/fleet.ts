@@ -121,7 +121,11 @@ export class SimulatedFleet {
     const config = { ...this.config, taskArn };
     const context = workerContext(this.#services, config, host, this.options.traffic);
     this.members.push({ host, taskArn, workerId: () => context.presence.id });
-    void runWorker(context, new AbortController().signal, () => {});
+    // Never at the same time: their heartbeats would fall together for good.
+    const { time } = this;
+    time.after(this.#services.random() * config.lease.heartbeatMs, () => {
+      void runWorker(context, new AbortController().signal, () => {});
+    });
   }
 
   /** As START writes it, and the wake-up that follows. None of it is counted. */
