@@ -2,6 +2,7 @@
 import { SimulatedFleet } from '../world/fleet.ts';
 import type { Line } from '../world/ledger.ts';
 import { tableNames } from '../world/tables.ts';
+import { itemBytes } from '../world/units.ts';
 import { hoursPerMonth, lambdaGigabytes, type Prices } from './prices.ts';
 import { type Load, message, messagesMs, type Setting, type Size } from './settings.ts';
 
@@ -13,6 +14,8 @@ export type Measured = Size & {
   lambdaGbSeconds: number;
   invocations: number;
   metrics: number;
+  /** Of the largest item of the connections table. */
+  itemBytes: number;
 };
 
 const hourMs = 3_600_000;
@@ -44,6 +47,7 @@ export async function measure(setting: Setting, load: Load, size: Size): Promise
     lambdaGbSeconds: (ledger.lambdaMs / 1000) * lambdaGigabytes * perHour,
     invocations: ledger.invocations * perHour,
     metrics: ledger.metricNames.size,
+    itemBytes: Math.max(...[...fleet.store.table(tableNames.connections).all()].map(itemBytes)),
   };
 }
 

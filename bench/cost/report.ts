@@ -16,7 +16,7 @@ export function costPage({ at, prices, measured, checks }: CostRun): string {
     '# What a fleet costs',
     `Counted by \`npm run bench:cost\` on ${at}: the real worker and the real reconciler in simulated time, each of their requests charged by DynamoDB's published rules (\`bench/world/units.ts\` names the page of each).`,
     settings.map(settingLine).join('\n'),
-    `Up to ${perWorker} connections a worker. Items of ${itemNote}. Dollars are for a month of ${hoursPerMonth} hours on demand, by list prices without free tier: ${priceLine(prices)}. Not in here: Fargate, storage, logs, traffic, and what START and STOP cost.`,
+    `Up to ${perWorker} connections a worker. Items of ${largest.itemBytes} bytes; one of more than a kilobyte (a long token in its URL) takes a unit more at each write of it. Dollars are for a month of ${hoursPerMonth} hours on demand, by list prices without free tier: ${priceLine(prices)}. Not in here: Fargate, storage, logs, traffic, and what START and STOP cost.`,
     '## Held to',
     checks
       .map(
@@ -42,9 +42,6 @@ export function costPage({ at, prices, measured, checks }: CostRun): string {
   ];
   return `${sections.join('\n\n')}\n`;
 }
-
-const itemNote =
-  'about 600 bytes; one of more than a kilobyte (a long token in its URL) takes a unit more at each write of it';
 
 function settingLine({ name, env }: (typeof settings)[number]): string {
   const given = Object.entries(env).map(([variable, value]) => `${variable}=${value}`);

@@ -4,10 +4,13 @@ import { Capacity } from '../world/capacity.ts';
 import { SimulatedFleet } from '../world/fleet.ts';
 import type { Line } from '../world/ledger.ts';
 import { tableNames } from '../world/tables.ts';
+import { type Quiet, quietMinute } from './quiet.ts';
 import type { Assumptions, Disaster } from './scenarios.ts';
 
 export type Recovery = {
   disaster: Disaster;
+  /** Before it happened. */
+  quiet: Quiet;
   orphans: number;
   /** Milliseconds from the first report, or from the death of those that aren't reported. In order. */
   ownedMs: number[];
@@ -18,9 +21,9 @@ export type Recovery = {
   wakeUpsSent: number;
 };
 
-/** A minute of the schedule, and half a sweep. */
-const settleMs = 62_500;
-const patienceMs = 900_000;
+/** Half the time between two sweeps, after a minute of them. */
+const halfSweepMs = 2501;
+const patienceMs = 120_000;
 
 export async function happen(disaster: Disaster, assumed: Assumptions): Promise<Recovery> {
   const dead = new Set<string>();
@@ -40,8 +43,8 @@ export async function happen(disaster: Disaster, assumed: Assumptions): Promise<
     },
   });
   await fleet.begin();
-  fleet.schedule();
-  await fleet.time.runFor(settleMs);
+  const quiet = await quietMinute(fleet);
+  await fleet.time.runFor(halfSweepMs);
 
   const { time, ledger, members } = fleet;
   const gone = members.slice(0, Math.round(members.length / 3));
@@ -61,6 +64,7 @@ export async function happen(disaster: Disaster, assumed: Assumptions): Promise<
   const since = (times: Map<string, number>) => [...times.values()].map((atMs) => atMs - sinceMs).sort((a, b) => a - b);
   return {
     disaster,
+    quiet,
     orphans,
     ownedMs: since(owned),
     openMs: since(open),

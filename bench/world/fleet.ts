@@ -73,7 +73,9 @@ export class SimulatedFleet {
   async begin(): Promise<void> {
     const { connections, workers } = this.options;
     for (let index = 0; index < workers; index++) this.#startWorker(index);
-    await this.#startAll(connections);
+    // All take part from the first wake-up on, so that each gets about as many.
+    await this.time.runFor(2 * this.config.lease.heartbeatMs);
+    this.#startAll(connections);
     await this.time.run(() => this.#open === connections);
   }
 
@@ -121,11 +123,15 @@ export class SimulatedFleet {
     const config = { ...this.config, taskArn };
     const context = workerContext(this.#services, config, host, this.options.traffic);
     this.members.push({ host, taskArn, workerId: () => context.presence.id });
-    void runWorker(context, new AbortController().signal, () => {});
+    // Never at the same time: their heartbeats would fall together for good.
+    const { time } = this;
+    time.after(this.#services.random() * config.lease.heartbeatMs, () => {
+      void runWorker(context, new AbortController().signal, () => {});
+    });
   }
 
   /** As START writes it, and the wake-up that follows. None of it is counted. */
-  async #startAll(connections: number): Promise<void> {
+  #startAll(connections: number): void {
     const host = { name: 'setup', alive: true };
     const aws = clientsOf(this.#services, host, 'setup');
     const clock = this.time.clockOf(host);

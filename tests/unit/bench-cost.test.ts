@@ -57,6 +57,7 @@ describe('writes: the same page', () => {
   test.each([
     ['500 bytes count as 1 KB', 500, 1],
     ['just 1 KB', kilobytes(1), 1],
+    ['one at least', 0, 1],
     ['1.6 KB count as 2', kilobytes(1.6), 2],
     ['3.5 KB count as 4', kilobytes(3.5), 4],
   ])('%s', (_, bytes, units) => expect(writeUnits(bytes)).toBe(units));
