@@ -77,7 +77,9 @@ export default class ImagePlugin {
     }
     const here = await contentTag(this.#serverless.serviceDir);
     if (here !== tag) {
-      throw new ImageError(`What was packaged wants the worker's image ${tag}, but this folder would make ${here}. Package again.`);
+      throw new ImageError(
+        `What was packaged wants the worker's image ${tag}, but this folder would make ${here}. Package again.`,
+      );
     }
     const builder = await findBuilder(builderNames(this.#serverless.service.custom.imageBuilders), (line) => {
       this.#utils.log.info(line);
@@ -133,7 +135,10 @@ export default class ImagePlugin {
 }
 
 function builderNames(given: string | undefined): BuilderName[] {
-  const names = (given ?? '').split(',').map((name) => name.trim()).filter((name) => name !== '');
+  const names = (given ?? '')
+    .split(',')
+    .map((name) => name.trim())
+    .filter((name) => name !== '');
   if (names.length === 0) return [...BUILDERS];
   return names.map((name) => {
     const known = BUILDERS.find((builder) => builder === name);

@@ -35,7 +35,9 @@ export async function findBuilder(names: readonly BuilderName[], onLine: (line: 
   for (const name of names) {
     const ran = await run(name, ['info']);
     if (ran?.code === 0) return builder(name, onLine);
-    why.push(ran === undefined ? `${name} isn't installed` : `${name} doesn't work: ${ran.tail.at(-1) ?? 'no reason given'}`);
+    why.push(
+      ran === undefined ? `${name} isn't installed` : `${name} doesn't work: ${ran.tail.at(-1) ?? 'no reason given'}`,
+    );
   }
   throw new ImageError(
     `Nothing here can build the worker's image:\n${why.map((line) => `  ${line}`).join('\n')}\n` +

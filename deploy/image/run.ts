@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 
-export type Ran = { code: number; stdout: string; /** The last lines of both streams, as they came. */ tail: string[] };
+export type Ran = { code: number; stdout: string /** The last lines of both streams, as they came. */; tail: string[] };
 
 type Options = { cwd?: string; input?: string; env?: Record<string, string>; onLine?: (line: string) => void };
 
