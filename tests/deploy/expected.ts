@@ -164,9 +164,7 @@ export const onlyInTemplate = {
 };
 
 /** What nobody is told about isn't an alarm. */
-export function tellsSomebody(alarm: Record<string, unknown>): boolean {
-  return JSON.stringify(alarm['AlarmActions']).includes('AlarmTopicArn');
-}
+export const telling = { 'Fn::If': ['HasAlarmTopic', [{ Ref: 'AlarmTopicArn' }], { Ref: 'AWS::NoValue' }] };
 
 /** What an environment must come to. */
 export function configuration(queueUrl: string | undefined) {
