@@ -39,9 +39,8 @@ export async function repositoryUri(ecr: ECRClient, repositoryName: string): Pro
 export async function loginFor(ecr: ECRClient, uri: string): Promise<Login> {
   try {
     const { authorizationData } = await ecr.send(new GetAuthorizationTokenCommand({}));
-    const [user, password] = Buffer.from(authorizationData?.[0]?.authorizationToken ?? '', 'base64')
-      .toString()
-      .split(':');
+    const token = Buffer.from(authorizationData?.[0]?.authorizationToken ?? '', 'base64').toString();
+    const [, user, password] = /^([^:]+):(.+)$/.exec(token) ?? [];
     if (user && password) return { registry: uri.slice(0, uri.indexOf('/')), user, password };
   } catch (fault) {
     throw explained(fault);

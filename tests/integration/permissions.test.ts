@@ -87,6 +87,9 @@ async function everything(): Promise<void> {
   await left('stopped', 'task/stopped', ['free']);
   await stop('unwanted');
   await start('one');
+  // A wake-up that isn't sent is counted.
+  recorder.refuseNext('SendMessageBatch');
+  await start('unsent');
 
   await show({ resource: '/connections/{id}', path: { id: 'one' } });
   await show({ resource: '/connections' });

@@ -10,6 +10,8 @@ export type Call = { by: string; service: string; operation: string; permissions
 export interface CallRecorder {
   readonly url: string;
   calls(): Call[];
+  /** The next call of this operation is answered with a refusal. */
+  refuseNext(operation: string): void;
   stop(): Promise<void>;
 }
 
@@ -18,11 +20,13 @@ type Targets = { dynamodbUrl: string; sqsUrl: string };
 /** @param tables name -> its name in the template */
 export async function startCallRecorder(targets: Targets, tables: Record<string, string>): Promise<CallRecorder> {
   const calls: Call[] = [];
+  const refused = new Set<string>();
   const server = createServer((request, response) => {
     void bodyOf(request).then((body) => {
       const call = read(request, body, tables);
       calls.push(call);
-      if (call.service === 'dynamodb') pass(targets.dynamodbUrl, request, body, response);
+      if (refused.delete(call.operation)) response.writeHead(403).end('{"__type":"AccessDenied"}');
+      else if (call.service === 'dynamodb') pass(targets.dynamodbUrl, request, body, response);
       else if (call.service === 'sqs') pass(targets.sqsUrl, request, body, response);
       else if (call.service === 'ecs') response.end('{"tasks":[],"failures":[{"reason":"MISSING"}]}');
       else
@@ -37,6 +41,7 @@ export async function startCallRecorder(targets: Targets, tables: Record<string,
   return {
     url: `http://127.0.0.1:${address.port}`,
     calls: () => calls,
+    refuseNext: (operation) => void refused.add(operation),
     async stop() {
       server.closeAllConnections();
       await new Promise<void>((resolve) => server.close(() => resolve()));

@@ -188,19 +188,12 @@ async function fleet({ ecs }: Account, name: string) {
   };
 }
 
+const changing = ['events', 'deployments', 'createdAt', 'registeredAt'];
+
 /** Without what changes by itself. */
-function steady<T extends object>(
-  value: T | undefined,
-): Omit<T, 'events' | 'deployments' | 'createdAt' | 'registeredAt'> | undefined {
+function steady<T extends object>(value: T | undefined): T | undefined {
   if (value === undefined) return undefined;
-  const {
-    events: _1,
-    deployments: _2,
-    createdAt: _3,
-    registeredAt: _4,
-    ...rest
-  } = value as T & Record<string, unknown>;
-  return rest as Omit<T, 'events' | 'deployments' | 'createdAt' | 'registeredAt'>;
+  return Object.fromEntries(Object.entries(value).filter(([key]) => !changing.includes(key))) as T;
 }
 
 /** `holdfast-test` is not the fleet of `holdfast-test-b-events`: what follows is one of the names that a stack gives. */
