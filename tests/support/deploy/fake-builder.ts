@@ -9,7 +9,6 @@ import { appendFileSync, chmodSync, mkdtempSync, readFileSync, writeFileSync } f
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { ECRClient, PutImageCommand } from '@aws-sdk/client-ecr';
 
 export type Told = { name: string; args: string[]; input?: string; cwd: string };
 
@@ -68,6 +67,8 @@ async function main([name = '', ...args]: string[]): Promise<number> {
 
 async function put(uri: string): Promise<void> {
   if (process.env['AWS_ENDPOINT_URL'] === undefined) return;
+  // Only here: it takes longer to load than all the rest.
+  const { ECRClient, PutImageCommand } = await import('@aws-sdk/client-ecr');
   const [, repositoryName = '', imageTag] = /^[^/]+\/(.+):([^:]+)$/.exec(uri) ?? [];
   const mediaType = 'application/vnd.oci.image.manifest.v1+json';
   const digest = `sha256:${createHash('sha256').update(uri).digest('hex')}`;
