@@ -94,10 +94,13 @@ describe("a key of the account's own", () => {
     expect(use?.Properties['Roles']).toEqual(
       ['Events', 'Status', 'Reconcile', 'Worker'].map((name) => ({ Ref: `${name}Role` })),
     );
-    const [statement] = (use?.Properties['PolicyDocument'] as { Statement: Record<string, unknown>[] }).Statement;
-    expect(statement).toMatchObject({
-      Resource: { Ref: 'KmsKeyArn' },
-      Condition: { StringEquals: { 'kms:ViaService': [expect.anything(), expect.anything()] } },
+    expect(use?.Properties['PolicyDocument']).toMatchObject({
+      Statement: [
+        {
+          Resource: { Ref: 'KmsKeyArn' },
+          Condition: { StringEquals: { 'kms:ViaService': [expect.anything(), expect.anything()] } },
+        },
+      ],
     });
   });
 });
