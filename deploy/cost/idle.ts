@@ -48,7 +48,7 @@ export function idleCosts(template: unknown, price: Prices): CostLine[] {
   const allAlarms = alarms + policies.reduce((sum, count) => sum + count, 0);
   const puts = workers * perMonth(worker.metricsSeconds) + sweeps;
   const polls = workers * perMonth(worker.longPollSeconds);
-  // A tables' key is asked for again once in five minutes, by each caller.
+  // A table's key is asked for again once in five minutes, by each caller.
   const keyRequests = 3 * (workers + 3) * perMonth(300);
 
   return [

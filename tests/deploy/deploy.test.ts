@@ -19,7 +19,6 @@ import * as expected from './expected.ts';
 
 const { FLEET } = expected;
 const STAGE = ['--stage', 'test'];
-/** With a limit to see in the worker's environment. */
 const CHANGED = [...STAGE, '--param', 'functionMemory=512'];
 
 const suite = hasMoto() ? describe : describe.skip;
