@@ -1,7 +1,8 @@
 # The worker. Node runs TypeScript as it is, so nothing is built: one stage installs, the other takes what was installed.
 ARG NODE=24.21-bookworm-slim
 
-FROM node:${NODE} AS dependencies
+# On whatever machine builds, without emulation: the packages are the same for each (a test keeps it so), and nothing runs below.
+FROM --platform=$BUILDPLATFORM node:${NODE} AS dependencies
 WORKDIR /app
 COPY package.json package-lock.json ./
 # No package of the worker's has to run anything to be installed, so none may.

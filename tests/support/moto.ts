@@ -19,7 +19,31 @@ export interface Moto extends Namespace {
   stop(): Promise<void>;
 }
 
+export interface MotoServer {
+  readonly url: string;
+  stop(): Promise<void>;
+}
+
 export async function startMoto({ namespace }: { namespace: string }): Promise<Moto> {
+  const server = await startMotoServer();
+  const { url } = server;
+  const dynamodb = dynamodbClient(url);
+  const stop = async (): Promise<void> => {
+    dynamodb.destroy();
+    await server.stop();
+  };
+  try {
+    const template = await compileTemplate(ROOT, baseEnvironment(process.env), new AbortController().signal);
+    const made = await createNamespace({ dynamodbUrl: url, sqsUrl: url }, namespace, template);
+    return { ...made, url, dynamodb, torn: true, stop };
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+}
+
+/** With nothing in it. */
+export async function startMotoServer(): Promise<MotoServer> {
   const port = await freePort();
   const url = `http://127.0.0.1:${port}`;
   // The account of the embedded SQS, which the queue's attributes name.
@@ -29,17 +53,13 @@ export async function startMoto({ namespace }: { namespace: string }): Promise<M
     child.once('error', (error) => resolve(error.message));
     child.once('exit', (code, signal) => resolve(signal ?? `exit code ${code}`));
   });
-  const dynamodb = dynamodbClient(url);
   const stop = async (): Promise<void> => {
-    dynamodb.destroy();
     child.kill();
     await ended;
   };
   try {
     await answers(url, ended);
-    const template = await compileTemplate(ROOT, baseEnvironment(process.env), new AbortController().signal);
-    const made = await createNamespace({ dynamodbUrl: url, sqsUrl: url }, namespace, template);
-    return { ...made, url, dynamodb, torn: true, stop };
+    return { url, stop };
   } catch (error) {
     await stop();
     throw error;
