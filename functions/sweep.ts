@@ -46,7 +46,7 @@ export async function sweep(parts: SweepParts, { dryRun, scan }: { dryRun: boole
   metrics.gauge('OldestOrphanAgeSeconds', oldestAgeSeconds);
   for (const { pk, message } of found.broken) {
     metrics.count('ReconcileErrors');
-    log.error('item.broken', { connection_id: idOf(pk), message });
+    log.error('item.broken', { connection: pk, epoch: null, message });
   }
   const wakeUps = [...left.wakeUps, ...found.pks.map((pk) => ({ pk }))];
   const woken = await wake(parts, wakeUps, dryRun);
