@@ -1,8 +1,8 @@
 import type { Clock } from '../shared/clock.ts';
 import { idOf } from '../shared/connection.ts';
 import { describe } from '../shared/errors.ts';
+import { findOrphans, type Orphans, type OrphanTable } from '../shared/orphans.ts';
 import { type DeadWorkersParts, diedLately, expireOverdue, leftBy } from './dead-workers.ts';
-import { findOrphans, type Orphans, type OrphanTable } from './orphans.ts';
 import { type WakeParts, type Woken, wake } from './wake.ts';
 
 export type SweepParts = WakeParts &
