@@ -44,6 +44,8 @@ const units = {
 
 export type MetricName = keyof typeof units;
 
+export const isMetricName = (name: string): name is MetricName => name in units;
+
 export type Metrics = {
   /** Adds to a counter; what has been added since the last publication is published as one value. */
   count(name: MetricName, by?: number): void;
