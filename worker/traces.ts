@@ -25,9 +25,9 @@ export type EndStep = (fault?: string) => void;
 
 export type Traces = {
   /** @param header as it came with the wake-up. @returns undefined when nobody follows this one */
-  begin(header: string | undefined): Trace | undefined;
+  begin: (header: string | undefined) => Trace | undefined;
   /** Sends what has ended, every so often until the signal aborts, and once more then. */
-  sendUntil(signal: AbortSignal): Promise<void>;
+  sendUntil: (signal: AbortSignal) => Promise<void>;
 };
 
 /** Sends segments, each a JSON text. @returns how many of them were not taken */

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { CloudWatchClient, type PutMetricDataCommand } from '@aws-sdk/client-cloudwatch';
-import { describe, expect, jest, test } from '@jest/globals';
+import { CloudWatchClient } from '@aws-sdk/client-cloudwatch';
+import { describe, expect, test } from '@jest/globals';
 import { createMetrics, type Datum, isMetricName, toCloudWatch, toLog } from '../../shared/metrics.ts';
 import { keptLog } from '../support/worker-parts.ts';
 
@@ -31,8 +31,13 @@ describe('metrics', () => {
   });
 
   test('a distribution goes to CloudWatch as values with counts, of which it can draw percentiles', async () => {
+    const sent: unknown[] = [];
     const client = new CloudWatchClient({ region: 'us-east-1' });
-    const send = jest.spyOn(client, 'send').mockImplementation(() => Promise.resolve());
+    const answer = (request: { input: object }) => {
+      sent.push(request.input);
+      return Promise.resolve({ output: { $metadata: {} }, response: {} });
+    };
+    client.middlewareStack.add(() => answer as never, { step: 'initialize', priority: 'high' });
     await toCloudWatch(
       client,
       'holdfast-test',
@@ -40,12 +45,12 @@ describe('metrics', () => {
       { name: 'Orphans', value: 3 },
       { name: 'StoreLagMs', spread: { values: [10, 20], counts: [5, 1] } },
     ]);
-    const [command] = send.mock.calls[0] as unknown as [PutMetricDataCommand];
     const Dimensions = [{ Name: 'Service', Value: 'holdfast-test' }];
-    expect(command.input.MetricData).toEqual([
+    const MetricData = [
       { MetricName: 'Orphans', Value: 3, Unit: 'Count', Dimensions },
       { MetricName: 'StoreLagMs', Values: [10, 20], Counts: [5, 1], Unit: 'Milliseconds', Dimensions },
-    ]);
+    ];
+    expect(sent).toEqual([{ Namespace: 'holdfast', MetricData }]);
   });
 
   test('where there is no CloudWatch it is a summary in the log', async () => {
