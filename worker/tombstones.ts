@@ -5,9 +5,10 @@ const mostRemembered = 10_000;
 
 /** Which workers are known to be dead. A tombstone is for good, so each is read once and remembered. */
 export class Tombstones {
+  /** Unix ms, of those that were read last. Only what is measured depends on it. */
+  readonly #leaseEnds = new Map<string, number>();
   readonly #workers: Pick<WorkersTable, 'get'>;
-  /** When their leases would have ended, Unix ms. */
-  readonly #dead = new Map<string, number>();
+  readonly #dead = new Set<string>();
 
   constructor(workers: Pick<WorkersTable, 'get'>) {
     this.#workers = workers;
@@ -18,13 +19,15 @@ export class Tombstones {
     if (this.#dead.has(workerId)) return true;
     const row = await this.#workers.get(workerId);
     if (row?.expiredAtMs === undefined) return false;
-    if (this.#dead.size >= mostRemembered) this.#dead.delete(this.#dead.keys().next().value ?? '');
-    this.#dead.set(workerId, row.leaseExpiresAtMs);
+    if (this.#dead.size >= mostRemembered) this.#dead.delete(this.#dead.values().next().value ?? '');
+    this.#dead.add(workerId);
+    if (this.#leaseEnds.size >= mostRemembered) this.#leaseEnds.clear();
+    this.#leaseEnds.set(workerId, row.leaseExpiresAtMs);
     return true;
   }
 
   /** @returns when the lease of a worker that is known to be dead would have ended, Unix ms */
   leaseEndOf(workerId: string): number | undefined {
-    return this.#dead.get(workerId);
+    return this.#leaseEnds.get(workerId);
   }
 }

@@ -37,7 +37,7 @@ describe('metrics', () => {
       sent.push(request.input);
       return Promise.resolve({ output: { $metadata: {} }, response: {} });
     };
-    client.middlewareStack.add(() => answer as never, { step: 'initialize', priority: 'high' });
+    client.middlewareStack.add(() => answer, { step: 'initialize', priority: 'high' });
     await toCloudWatch(
       client,
       'holdfast-test',

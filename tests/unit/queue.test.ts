@@ -10,7 +10,7 @@ test('each wake-up carries the trace of the moment it was sent in, also when a r
     sent.push(request.input);
     return Promise.resolve({ output: { $metadata: {} }, response: {} });
   };
-  sqs.middlewareStack.add(() => answer as never, { step: 'initialize', priority: 'high' });
+  sqs.middlewareStack.add(() => answer, { step: 'initialize', priority: 'high' });
   let trace: string | undefined = 'Root=1-a;Sampled=1';
   const queue = sqsQueue(sqs, {
     queueUrl: 'http://queue',
