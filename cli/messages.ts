@@ -1,3 +1,4 @@
+import { isUtf8 } from 'node:buffer';
 import { pkOf } from '../shared/connection.ts';
 import type { StoredFrame } from '../shared/tables/stored-messages.ts';
 import { isoTime } from '../shared/view.ts';
@@ -47,11 +48,7 @@ export function messagesText(views: MessageView[], longest: number): string {
 
 /** Many sources send text in binary frames. @returns undefined when it isn't UTF-8, or holds what no text does */
 function textIn(data: Buffer): string | undefined {
-  try {
-    const text = new TextDecoder('utf-8', { fatal: true }).decode(data);
-    return /[^\P{Cc}\t\n\r]/u.test(text) ? undefined : text;
-  } catch (fault) {
-    if (fault instanceof TypeError) return undefined;
-    throw fault;
-  }
+  if (!isUtf8(data)) return undefined;
+  const text = data.toString('utf8');
+  return /[^\P{Cc}\t\n\r]/u.test(text) ? undefined : text;
 }
