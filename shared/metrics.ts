@@ -57,7 +57,7 @@ export type Metrics = {
   publish(): Promise<void>;
 };
 
-export type Datum = { name: MetricName } & ({ value: number } | { spread: Spread });
+export type Datum = { name: MetricName } & ({ value: number; spread?: never } | { value?: never; spread: Spread });
 
 export type MetricsTarget = (data: Datum[]) => Promise<void>;
 
@@ -69,7 +69,7 @@ export function toCloudWatch(client: CloudWatchClient, service: string): Metrics
         Namespace: namespace,
         MetricData: data.map((datum) => ({
           MetricName: datum.name,
-          ...('value' in datum ? { Value: datum.value } : { Values: datum.spread.values, Counts: datum.spread.counts }),
+          ...(datum.spread ? { Values: datum.spread.values, Counts: datum.spread.counts } : { Value: datum.value }),
           Unit: units[datum.name],
           Dimensions: [{ Name: 'Service', Value: service }],
         })),
@@ -80,7 +80,7 @@ export function toCloudWatch(client: CloudWatchClient, service: string): Metrics
 
 /** For a machine without CloudWatch: the same figures as one log line. */
 export function toLog(log: Log): MetricsTarget {
-  const shown = (datum: Datum) => ('value' in datum ? datum.value : summaryOf(datum.spread));
+  const shown = (datum: Datum) => (datum.spread ? summaryOf(datum.spread) : datum.value);
   return async (data) =>
     log.info('metrics.published', Object.fromEntries(data.map((datum) => [datum.name, shown(datum)])));
 }
