@@ -16,7 +16,7 @@ import { firstWriting } from './term.ts';
  */
 export type ClaimOutcome =
   | { won: true; connection: Connection; lease: Lease; downSinceMs?: number | undefined }
-  | { won: false; why: 'held'; owner: string | undefined; epoch?: number }
+  | { won: false; why: 'held'; owner: string | undefined }
   | { won: false; why: 'unwanted' | 'gone' | 'late' };
 
 /**
@@ -47,7 +47,7 @@ export async function claim(context: Context, pk: string, after?: Predecessor): 
     const taken = await acquire(context, pk, { owner: found.leaseOwner, epoch: found.leaseEpoch });
     if (taken !== 'refused') return taken;
   }
-  return { won: false, why: 'held', owner: found.leaseOwner, epoch: found.leaseEpoch };
+  return { won: false, why: 'held', owner: found.leaseOwner };
 }
 
 /** The item says that it is ours, but we don't hold it: an acquisition was applied and its answer was lost. */
