@@ -1,11 +1,11 @@
 import { z } from 'zod';
 import { bucketOf, type Connection, isWanted, pkOf } from '../shared/connection.ts';
 import { InputError } from '../shared/errors.ts';
+import { isoTime } from '../shared/view.ts';
 import { inWords, problemsOf } from './check.ts';
 import { type OneWorkerParts, oneWorker } from './one-worker.ts';
 import { Refusal } from './refusal.ts';
 import { type SweepParts, sweep } from './sweep.ts';
-import { isoTime } from './view.ts';
 
 export type ByHandParts = SweepParts & OneWorkerParts;
 

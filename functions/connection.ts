@@ -2,11 +2,11 @@ import { z } from 'zod';
 import type { Clock } from '../shared/clock.ts';
 import { type Connection, pkOf } from '../shared/connection.ts';
 import type { ConnectionsTable } from '../shared/tables/connections.ts';
+import { connectionView } from '../shared/view.ts';
 import { check } from './check.ts';
 import { connectionId } from './event-body.ts';
 import type { Call, Reply } from './http.ts';
 import { Refusal } from './refusal.ts';
-import { connectionView } from './view.ts';
 
 const noParameters = z.strictObject({});
 const pathParameters = z.object({ id: z.string() });

@@ -2,8 +2,8 @@ import type { Clock } from '../shared/clock.ts';
 import { describe } from '../shared/errors.ts';
 import type { Log } from '../shared/log.ts';
 import type { Metrics } from '../shared/metrics.ts';
+import { ownedBy } from '../shared/owned.ts';
 import type { ConnectionsTable, OwnedRow } from '../shared/tables/connections.ts';
-import type { Item } from '../shared/tables/item.ts';
 import type { LeasesTable } from '../shared/tables/leases.ts';
 import type { WorkerReport, WorkersTable } from '../shared/tables/workers.ts';
 import type { WakeUp } from '../shared/wakeup.ts';
@@ -120,19 +120,4 @@ function giveBack(
       return [];
     }
   };
-}
-
-/** Page by page to the end. */
-export async function ownedBy(
-  { connections }: Pick<DeadWorkersParts, 'connections'>,
-  workerId: string,
-): Promise<OwnedRow[]> {
-  const rows: OwnedRow[] = [];
-  let from: Item | undefined;
-  do {
-    const page = await connections.ownedBy(workerId, from);
-    rows.push(...page.rows);
-    from = page.next;
-  } while (from);
-  return rows;
 }

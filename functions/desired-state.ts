@@ -38,6 +38,8 @@ const retry = { baseMs: 20, capMs: 200 };
 type Applied = {
   changed: boolean;
   now: Pick<Connection, 'desiredState' | 'status' | 'generation' | 'leaseExpiresAtMs'>;
+  /** Of the last acquisition; null: it was never there before. */
+  epoch: number | null;
 };
 
 /** POST /events: writes what is wanted, then gives a hint that there is something to claim. */
@@ -62,9 +64,10 @@ export function changeDesiredState(parts: DesiredStateParts): (call: Call) => Pr
 
   async function write(pk: string, decision: Decision, seen: Connection | undefined): Promise<Applied | 'refused'> {
     if (decision.outcome === 'stale') throw stale(decision.newestEventTimeMs);
+    const epoch = seen?.leaseEpoch ?? null;
     if (decision.outcome === 'changed') {
       const written = await connections.want(pk, decision.intent, seen, clock.now());
-      return written === 'refused' ? written : { changed: true, now: afterWrite(decision.intent, seen) };
+      return written === 'refused' ? written : { changed: true, now: afterWrite(decision.intent, seen), epoch };
     }
     // Only what exists can stay as it is, or be STOPPED.
     if (decision.outcome === 'unknown' || !seen) {
@@ -74,7 +77,7 @@ export function changeDesiredState(parts: DesiredStateParts): (call: Call) => Pr
       const noted = await connections.noteEventTime(pk, decision.noteEventTimeMs, seen);
       if (noted === 'refused') return noted;
     }
-    return { changed: false, now: seen };
+    return { changed: false, now: seen, epoch };
   }
 
   /**
@@ -82,23 +85,24 @@ export function changeDesiredState(parts: DesiredStateParts): (call: Call) => Pr
    * wake-up failed. What is wanted is written by now, so a failure here is no failure of the event, and must not take
    * the time in which the sender waits for the answer: the reconciler finds the connection at its next sweep.
    */
-  async function wakeUp(id: string, log: Log): Promise<void> {
+  async function wakeUp(about: { connection: string; epoch: number | null }, log: Log): Promise<void> {
     const waiting = new AbortController();
-    const sent = queue.send({ pk: pkOf(id) }).then(() => undefined, describe);
+    const sent = queue.send({ pk: about.connection }).then(() => undefined, describe);
     const overdue = clock.sleep(parts.wakeUpWithinMs, waiting.signal).then(() => 'no answer in time');
     const fault = await Promise.race([sent, overdue]);
     waiting.abort();
     if (fault === undefined) return;
-    log.warn('wakeup.unsent', { connection_id: id, fault });
+    log.warn('wakeup.unsent', { ...about, fault });
     metrics.count('QueueFaults');
     await metrics.publish();
   }
 
   return async ({ body, log }) => {
     const event = readEvent(body, parts.allowedHosts, clock.now());
-    const { changed, now } = await apply(event);
-    log.info('event.applied', { connection_id: event.id, type: event.type, changed, generation: now.generation });
-    if (event.type === 'START' && isOrphan(now, clock.now())) await wakeUp(event.id, log);
+    const { changed, now, epoch } = await apply(event);
+    const about = { connection: pkOf(event.id), epoch };
+    log.info('event.applied', { ...about, type: event.type, changed, generation: now.generation });
+    if (event.type === 'START' && isOrphan(now, clock.now())) await wakeUp(about, log);
     return {
       status: changed ? 202 : 200,
       body: {

@@ -1,4 +1,5 @@
 import { systemClock } from '../shared/clock.ts';
+import { traceHeader } from '../shared/config.ts';
 import { sqsQueue } from '../shared/queue.ts';
 import { connectionsTable } from '../shared/tables/connections.ts';
 import { clientsFor, metricsFor } from './container.ts';
@@ -10,7 +11,7 @@ export const handler = httpHandler('events', (config, log) => {
   return {
     'POST /events': changeDesiredState({
       connections: connectionsTable(aws.dynamodb, config.tables.connections, config),
-      queue: sqsQueue(aws.sqs, { ...config, clock: systemClock }),
+      queue: sqsQueue(aws.sqs, { ...config, clock: systemClock, traceHeader }),
       clock: systemClock,
       metrics: metricsFor(config, aws, log),
       random: Math.random,

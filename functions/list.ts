@@ -2,7 +2,9 @@ import { z } from 'zod';
 import type { Clock } from '../shared/clock.ts';
 import { bucketOf, buckets, type Connection, idOf } from '../shared/connection.ts';
 import { isInvalidRequest } from '../shared/errors.ts';
+import { readItems } from '../shared/items.ts';
 import type { ConnectionsTable } from '../shared/tables/connections.ts';
+import { connectionView } from '../shared/view.ts';
 import { check } from './check.ts';
 import {
   badCursor,
@@ -15,9 +17,7 @@ import {
   type StateCursor,
 } from './cursor.ts';
 import type { Call, Reply } from './http.ts';
-import { readItems } from './items.ts';
 import { Refusal } from './refusal.ts';
-import { connectionView } from './view.ts';
 
 export type ListParts = {
   connections: Pick<ConnectionsTable, 'get' | 'getAll' | 'inBucket' | 'ownedBy'>;

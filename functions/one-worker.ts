@@ -1,11 +1,12 @@
 import { idOf, isOrphan } from '../shared/connection.ts';
+import { readItems } from '../shared/items.ts';
+import type { OrphanTable } from '../shared/orphans.ts';
+import { ownedBy } from '../shared/owned.ts';
 import type { ConnectionsTable, OwnedRow } from '../shared/tables/connections.ts';
 import type { WorkerReport, WorkersTable } from '../shared/tables/workers.ts';
+import { isoTime } from '../shared/view.ts';
 import type { WakeUp } from '../shared/wakeup.ts';
-import { bury, type DeadWorkersParts, ownedBy } from './dead-workers.ts';
-import { readItems } from './items.ts';
-import type { OrphanTable } from './orphans.ts';
-import { isoTime } from './view.ts';
+import { bury, type DeadWorkersParts } from './dead-workers.ts';
 import { type WakeParts, wake } from './wake.ts';
 
 export type OneWorkerParts = DeadWorkersParts &

@@ -2,7 +2,7 @@ import { ECSClient } from '@aws-sdk/client-ecs';
 import type { Context } from 'aws-lambda';
 import { z } from 'zod';
 import { systemClock as clock } from '../shared/clock.ts';
-import { type Config, readConfig } from '../shared/config.ts';
+import { type Config, readConfig, traceHeader } from '../shared/config.ts';
 import { ConfigError, describe, InputError } from '../shared/errors.ts';
 import { createLog } from '../shared/log.ts';
 import { sqsQueue } from '../shared/queue.ts';
@@ -64,7 +64,7 @@ function build(): { config: Config; parts: Parts } {
     guard: new MassGuard(config.lease.forMs),
     seen: { orphans: 0, oldestAgeMs: 0 },
     statusOf: config.cluster === undefined ? undefined : taskStatus(new ECSClient({}), config.cluster),
-    queue: sqsQueue(aws.sqs, { ...config, clock }),
+    queue: sqsQueue(aws.sqs, { ...config, clock, traceHeader }),
     shards: config.shards,
     clock,
     metrics: metricsFor(config, aws, log),

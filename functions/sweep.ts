@@ -1,8 +1,8 @@
 import type { Clock } from '../shared/clock.ts';
 import { idOf } from '../shared/connection.ts';
 import { describe } from '../shared/errors.ts';
+import { findOrphans, type Orphans, type OrphanTable } from '../shared/orphans.ts';
 import { type DeadWorkersParts, diedLately, expireOverdue, leftBy } from './dead-workers.ts';
-import { findOrphans, type Orphans, type OrphanTable } from './orphans.ts';
 import { apart, type WakeParts, type Woken, wake } from './wake.ts';
 
 export type SweepParts = WakeParts &
@@ -46,7 +46,7 @@ export async function sweep(parts: SweepParts, { dryRun, scan }: { dryRun: boole
   metrics.gauge('OldestOrphanAgeSeconds', oldestAgeSeconds);
   for (const { pk, message } of found.broken) {
     metrics.count('ReconcileErrors');
-    log.error('item.broken', { connection_id: idOf(pk), message });
+    log.error('item.broken', { connection: pk, epoch: null, message });
   }
   const wakeUps = [...left.wakeUps, ...found.pks.map((pk) => ({ pk }))];
   const woken = await wake(parts, apart(wakeUps, gone.expired), dryRun);

@@ -22,6 +22,8 @@ export interface ApiOptions {
 export interface Api {
   readonly url: string;
   readonly key: string;
+  /** Lambda's own API, for its clients. */
+  readonly lambdaUrl: string;
   readonly service: Service;
   /** Invokes a function as Lambda would, and returns its answer. @throws when the function threw */
   invoke(functionName: 'events' | 'status' | 'reconcile', event: unknown, signal?: AbortSignal): Promise<unknown>;
@@ -72,6 +74,7 @@ export async function startApi(options: ApiOptions): Promise<Api> {
   return {
     url,
     key: LOCAL_API_KEY,
+    lambdaUrl: `http://127.0.0.1:${lambdaPort}`,
     service,
     stop,
     async invoke(functionName, event, signal) {

@@ -7,6 +7,10 @@ export interface LocalState {
   /** `null` without the functions. */
   apiUrl: string | null;
   apiKey: string;
+  /** Where the functions can be invoked as at AWS; `null` without them. */
+  lambdaUrl: string | null;
+  /** The configuration's variables, as the workers have them. */
+  settings: Record<string, string>;
   dynamodbUrl: string;
   sqsUrl: string;
   queueUrl: string;

@@ -6,7 +6,7 @@ import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import type { SQSClient } from '@aws-sdk/client-sqs';
-import { readConfig } from '../shared/config.ts';
+import { configNames, readConfig } from '../shared/config.ts';
 import { dynamodbClient, type Namespace, sqsClient } from './aws.ts';
 import { baseEnvironment, LOCAL_API_KEY, workerEnvironment } from './environment.ts';
 import { Fleet } from './fleet.ts';
@@ -239,6 +239,8 @@ export class System {
     await this.#stateFile.write({
       apiUrl: api?.url ?? null,
       apiKey: LOCAL_API_KEY,
+      lambdaUrl: api?.lambdaUrl ?? null,
+      settings: settingsIn(workerEnvironment(this.#env, aws, namespace)),
       dynamodbUrl: aws.dynamodbUrl,
       sqsUrl: aws.sqsUrl,
       queueUrl: namespace.queueUrl,
@@ -271,6 +273,11 @@ export async function startSystem(options: SystemOptions = {}): Promise<System> 
   const system = new System(options);
   await system.start();
   return system;
+}
+
+function settingsIn(env: Record<string, string>): Record<string, string> {
+  const known = new Set<string>(configNames);
+  return Object.fromEntries(Object.entries(env).filter(([name]) => known.has(name)));
 }
 
 /** Said here in one line, rather than by each worker and function in its log. */

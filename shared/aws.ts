@@ -20,8 +20,19 @@ export type ClientOptions = {
  * The SDK retries nothing unless told to. Its retry would send a write again behind the back of the code that has to know whether
  * it still owns what it writes to: a worker frozen in the middle of a request would send it once more on waking.
  */
-export function awsClients({ requestTimeoutMs, maxSockets, maxAttempts = 1 }: ClientOptions) {
-  const options = () => ({
+export function awsClients(given: ClientOptions) {
+  const options = () => clientOptions(given);
+  return {
+    dynamodb: new DynamoDBClient(options()),
+    sqs: new SQSClient(options()),
+    /** Nothing depends on an answer here, and what isn't answered is published again. */
+    cloudwatch: new CloudWatchClient({ ...options(), maxAttempts: 2 }),
+  };
+}
+
+/** For a client that only one entry point needs. */
+export function clientOptions({ requestTimeoutMs, maxSockets, maxAttempts = 1 }: ClientOptions) {
+  return {
     maxAttempts,
     requestHandler: new NodeHttpHandler({
       connectionTimeout: Math.min(1000, requestTimeoutMs),
@@ -30,12 +41,6 @@ export function awsClients({ requestTimeoutMs, maxSockets, maxAttempts = 1 }: Cl
       httpAgent: { keepAlive: true, maxSockets },
       httpsAgent: { keepAlive: true, maxSockets },
     }),
-  });
-  return {
-    dynamodb: new DynamoDBClient(options()),
-    sqs: new SQSClient(options()),
-    /** Nothing depends on an answer here, and what isn't answered is published again. */
-    cloudwatch: new CloudWatchClient({ ...options(), maxAttempts: 2 }),
   };
 }
 

@@ -25,6 +25,8 @@ const environment = z.object({
   LOG_LEVEL: z.enum(logLevels).default('info'),
   METRICS: z.enum(['cloudwatch', 'log']).default('cloudwatch'),
   METRICS_EVERY: seconds(30),
+  /** Whether the worker says to X-Ray what became of a wake-up that carries a trace. */
+  TRACING: z.stringbool().default(false),
   /** How many keys of the index `by_desired_state` share the load. Raise it at any time; never lower it. */
   SHARDS: count(16),
   /** on: a short lease for each worker, a long one for each connection. off: a short one for each connection. */
@@ -74,6 +76,9 @@ const environment = z.object({
   ECS_CONTAINER_METADATA_URI_V4: z.string().optional(),
 });
 
+/** All that is understood, for whoever passes a configuration on. */
+export const configNames = environment.keyof().options;
+
 export type Config = ReturnType<typeof readConfig>;
 
 /**
@@ -106,6 +111,7 @@ export function readConfig(source: NodeJS.ProcessEnv = process.env) {
     revision: env.REVISION,
     logLevel: env.LOG_LEVEL,
     metrics: { to: env.METRICS, everyMs: ms(env.METRICS_EVERY) },
+    tracing: env.TRACING,
     shards: env.SHARDS,
     workerLease: env.WORKER_LEASE === 'on',
     lease: { forMs: ms(env.LEASE_SECONDS), heartbeatMs: ms(env.HEARTBEAT_EVERY), skewMs: ms(env.CLOCK_SKEW) },
@@ -141,6 +147,9 @@ export function readConfig(source: NodeJS.ProcessEnv = process.env) {
     taskMetadataUrl: env.ECS_CONTAINER_METADATA_URI_V4,
   };
 }
+
+/** Of the request that Lambda is running now. It isn't part of the configuration: each request has its own. */
+export const traceHeader = (): string | undefined => process.env['_X_AMZN_TRACE_ID'];
 
 type Settled = z.infer<typeof environment> & { REQUEST_TIMEOUT: number; CONNECTION_LEASE_SECONDS: number };
 

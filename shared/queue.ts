@@ -23,6 +23,8 @@ export type Received = {
   done: () => Promise<void>;
   /** Gives it back: the queue offers it to others at once. */
   back: () => Promise<void>;
+  /** What the sender was doing, as X-Ray names it: see trace.ts. */
+  trace?: string | undefined;
 };
 
 export type Queue = {
@@ -37,13 +39,23 @@ export type Queue = {
   depth(): Promise<number>;
 };
 
-type Options = { queueUrl: string; longPollSeconds: number; clock: Clock };
+type Options = {
+  queueUrl: string;
+  longPollSeconds: number;
+  clock: Clock;
+  /** Asked at each wake-up that is sent: the trace to go on with. */
+  traceHeader?: () => string | undefined;
+};
 
-export function sqsQueue(sqs: SQSClient, { queueUrl, longPollSeconds, clock }: Options): Queue {
+export function sqsQueue(sqs: SQSClient, { queueUrl, longPollSeconds, clock, traceHeader }: Options): Queue {
   const batching = { clock, size: queueBatch, lingerMs };
 
-  const send = createBatcher<WakeUp>(batching, async (wakeUps) => {
-    const Entries = wakeUps.map((wakeUp, index) => ({ Id: String(index), MessageBody: encodeWakeUp(wakeUp) }));
+  const send = createBatcher<{ body: string; trace: string | undefined }>(batching, async (messages) => {
+    const Entries = messages.map(({ body, trace }, index) => ({
+      Id: String(index),
+      MessageBody: body,
+      ...(trace === undefined ? {} : { MessageSystemAttributes: traceAttribute(trace) }),
+    }));
     return faultsOf(await sqs.send(new SendMessageBatchCommand({ QueueUrl: queueUrl, Entries })));
   });
 
@@ -58,13 +70,14 @@ export function sqsQueue(sqs: SQSClient, { queueUrl, longPollSeconds, clock }: O
   });
 
   return {
-    send,
+    send: (wakeUp) => send({ body: encodeWakeUp(wakeUp), trace: traceHeader?.() }),
     async receive(most) {
       const answer = await sqs.send(
         new ReceiveMessageCommand({
           QueueUrl: queueUrl,
           MaxNumberOfMessages: Math.min(most, queueBatch),
           WaitTimeSeconds: longPollSeconds,
+          MessageSystemAttributeNames: ['AWSTraceHeader'],
         }),
         { requestTimeout: longPollSeconds * 1000 + answerMs },
       );
@@ -72,6 +85,7 @@ export function sqsQueue(sqs: SQSClient, { queueUrl, longPollSeconds, clock }: O
         wakeUp: decodeWakeUp(message.Body ?? ''),
         done: () => remove(message.ReceiptHandle ?? ''),
         back: () => giveBack(message.ReceiptHandle ?? ''),
+        trace: message.Attributes?.['AWSTraceHeader'],
       }));
     },
     async depth() {
@@ -82,6 +96,9 @@ export function sqsQueue(sqs: SQSClient, { queueUrl, longPollSeconds, clock }: O
     },
   };
 }
+
+/** X-Ray's own place in a message: it isn't part of the body, and doesn't count towards its size. */
+const traceAttribute = (trace: string) => ({ AWSTraceHeader: { DataType: 'String', StringValue: trace } });
 
 function faultsOf(answer: {
   Failed?: { Id?: string | undefined; Code?: string | undefined }[] | undefined;

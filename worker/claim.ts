@@ -3,7 +3,8 @@ import { isWanted } from '../shared/connection.ts';
 import { describe } from '../shared/errors.ts';
 import type { Predecessor } from '../shared/tables/leases.ts';
 import type { Context } from './context.ts';
-import { Lease } from './lease.ts';
+import { downSinceMs } from './gap.ts';
+import { Lease, logged } from './lease.ts';
 import { firstWriting } from './term.ts';
 
 /**
@@ -14,7 +15,7 @@ import { firstWriting } from './term.ts';
  * - late      won, but the answer came when our own lease, or this worker's, was over
  */
 export type ClaimOutcome =
-  | { won: true; connection: Connection; lease: Lease }
+  | { won: true; connection: Connection; lease: Lease; downSinceMs?: number | undefined }
   | { won: false; why: 'held'; owner: string | undefined }
   | { won: false; why: 'unwanted' | 'gone' | 'late' };
 
@@ -34,7 +35,7 @@ export async function claim(context: Context, pk: string, after?: Predecessor): 
   } catch (fault) {
     unanswered = fault instanceof Error ? fault : new Error(describe(fault));
     metrics.count('ClaimsUnanswered');
-    log.warn('claim.unanswered', { connection: pk, fault: describe(fault) });
+    log.warn('claim.unanswered', { connection: pk, epoch: after?.epoch ?? null, fault: describe(fault) });
   }
   const found = await context.connections.get(pk);
   if (!found) return { won: false, why: 'gone' };
@@ -57,7 +58,7 @@ export async function adopt(context: Context, found: { pk: string; leaseEpoch: n
   const writing = firstWriting(clock, config.connectionLease);
   const adopted = await leases.adopt(mine, writing.expiresAtMs, clock.now());
   if (adopted === 'refused') return { won: false, why: 'held', owner: undefined };
-  log.info('claim.adopted', { connection: found.pk, epoch: adopted.leaseEpoch });
+  log.info('claim.adopted', logged({ ...mine, epoch: adopted.leaseEpoch }));
   return won(context, adopted, mine.owner, writing.sentAtMs);
 }
 
@@ -67,7 +68,10 @@ async function acquire(context: Context, pk: string, dead: Predecessor | undefin
   if (!presence.mayClaim()) return { won: false, why: 'late' };
   const writing = firstWriting(clock, config.connectionLease);
   const taken = await leases.acquire(pk, workerId, writing.expiresAtMs, clock.now(), dead);
-  return taken === 'refused' ? taken : won(context, taken, workerId, writing.sentAtMs);
+  if (taken === 'refused') return taken;
+  const { before, ...connection } = taken;
+  const outcome = won(context, connection, workerId, writing.sentAtMs);
+  return outcome.won ? { ...outcome, downSinceMs: downSinceMs(before, context) } : outcome;
 }
 
 async function isDead({ config, presence, tombstones }: Context, owner: string): Promise<boolean> {

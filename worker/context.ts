@@ -12,6 +12,7 @@ import type { Presence } from './presence.ts';
 import type { Sink } from './sink.ts';
 import type { OpenSocket } from './socket.ts';
 import type { Tombstones } from './tombstones.ts';
+import type { Traces } from './traces.ts';
 
 /** Everything that a worker touches outside itself. main.ts builds it from the real parts. */
 export type Context = {
@@ -33,4 +34,6 @@ export type Context = {
   workers: WorkersTable;
   sink: Sink;
   openSocket: OpenSocket;
+  /** Left out: nothing is traced. */
+  traces?: Traces | undefined;
 };

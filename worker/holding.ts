@@ -6,6 +6,7 @@ import type { Context } from './context.ts';
 import { type Ending, releaseFor, wakesUp } from './endings.ts';
 import type { Lane } from './lane.ts';
 import { type Lease, logged } from './lease.ts';
+import { type Arrival, Opening } from './opening.ts';
 import { recoverPosition } from './position.ts';
 import type { SocketEnd, SocketStatus, SourceSocket } from './socket.ts';
 import { StatusWriter } from './status.ts';
@@ -22,18 +23,20 @@ export class Holding {
   readonly ended: Promise<Ending>;
   readonly #context: Context;
   readonly #status: StatusWriter;
+  readonly #opening: Opening;
   readonly #ending = Promise.withResolvers<Ending>();
   #connection: Connection;
   #socket: SourceSocket | undefined;
   #lane: Lane | undefined;
   #over = false;
 
-  constructor(context: Context, connection: Connection, lease: Lease) {
+  constructor(context: Context, connection: Connection, lease: Lease, arrival: Arrival = {}) {
     this.#context = context;
     this.#connection = connection;
     this.lease = lease;
     this.sinceMs = context.clock.monotonic();
     this.#status = new StatusWriter(context, lease, { status: connection.status, attempts: connection.attempts });
+    this.#opening = new Opening(context, arrival);
     lease.signal.addEventListener('abort', () => this.#leaseLost(), { once: true });
     this.ended = this.#live();
   }
@@ -56,6 +59,7 @@ export class Holding {
     if (this.#over) return;
     this.#over = true;
     this.#socket?.stopReading();
+    this.#opening.failed(ending.why);
     this.#ending.resolve(ending);
   }
 
@@ -138,6 +142,7 @@ export class Holding {
       });
       return;
     }
+    this.#opening.dialling();
     this.#socket = this.#context.openSocket({
       url: () => profile.url(wsUrl, lane.received),
       onClose: (code) => profile.onClose(code, parameters),
@@ -145,6 +150,7 @@ export class Holding {
       attempts,
       onFrame: (data, binary) =>
         this.#receive(lane, data, binary, profile.resumes ? profile.seqOf(data) : undefined, profile.resumes),
+      onOpen: () => this.#opening.opened(),
       onStatus: (status) => this.#report(status),
       onEnd: (end) => this.end(endingOf(end)),
     });
@@ -170,6 +176,7 @@ export class Holding {
       return;
     }
     metrics.count('Redials');
+    this.#opening.failed(status.reason);
     log.warn('socket.failed', { ...logged(this.lease.claim), reason: status.reason, attempts: status.attempts });
     this.#status.set({ status: 'RETRYING', reason: status.reason, attempts: status.attempts });
   }
@@ -226,7 +233,7 @@ export class Holding {
       await queue.send({ pk: this.pk });
     } catch (fault) {
       metrics.count('QueueFaults');
-      log.warn('wakeup.unsent', { connection: this.pk, fault: describe(fault) });
+      log.warn('wakeup.unsent', { ...logged(this.lease.claim), fault: describe(fault) });
     }
   }
 }

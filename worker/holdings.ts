@@ -1,9 +1,10 @@
-import type { Connection } from '../shared/connection.ts';
 import { describe } from '../shared/errors.ts';
 import type { Claim, Predecessor } from '../shared/tables/leases.ts';
 import { adopt, type ClaimOutcome, claim } from './claim.ts';
 import type { Context } from './context.ts';
 import { Holding } from './holding.ts';
+import { logged } from './lease.ts';
+import type { Trace } from './traces.ts';
 
 /**
  * All that this worker holds or is about to hold. It never takes more than its capacity, and a connection is in here
@@ -95,15 +96,16 @@ export class Holdings {
   /**
    * Claims the connection, and holds it from then on if that was won.
    * @param after who is said to have left it
+   * @param trace of the wake-up that said so
    * @returns settled: nothing is left to do about it; unanswered: DynamoDB didn't say, somebody has to look again;
    *          no-room: another worker should have it
    */
-  async take(pk: string, after?: Predecessor): Promise<'settled' | 'unanswered' | 'no-room'> {
+  async take(pk: string, after?: Predecessor, trace?: Trace): Promise<'settled' | 'unanswered' | 'no-room'> {
     // A hint about one that is on its way out may be about a START that came after its STOP: not to be dropped.
     const before = this.#held.get(pk);
     if (before?.ending) await before.ended;
     if (!this.has(pk) && !this.#mayTake) return 'no-room';
-    return this.#claimBy(pk, () => claim(this.#context, pk, after));
+    return this.#claimBy(pk, () => claim(this.#context, pk, after), trace);
   }
 
   /** Takes what the table says is ours although we don't hold it. */
@@ -123,23 +125,27 @@ export class Holdings {
     return !this.#draining && presence.mayClaim() && this.#held.size + this.#claiming.size < config.maxConnections;
   }
 
-  async #claimBy(pk: string, attempt: () => Promise<ClaimOutcome>): Promise<'settled' | 'unanswered'> {
+  async #claimBy(pk: string, attempt: () => Promise<ClaimOutcome>, trace?: Trace): Promise<'settled' | 'unanswered'> {
     if (this.has(pk)) return 'settled';
     const { log, metrics } = this.#context;
     const claiming = Promise.withResolvers<void>();
     this.#claiming.set(pk, claiming.promise);
+    const claimed = trace?.step('claim');
     try {
       const outcome = await attempt();
-      if (outcome.won) this.#hold(outcome);
+      claimed?.();
+      if (outcome.won) this.#hold(outcome, trace);
       else {
         metrics.count('ClaimsLost');
-        log.debug('claim.lost', { connection: pk, ...outcome });
+        trace?.annotate({ claim: outcome.why });
+        log.debug('claim.lost', { connection: pk, epoch: null, ...outcome });
       }
       // Late, it is nobody's yet, or ours by the table alone: whoever looks next can say.
       return !outcome.won && outcome.why === 'late' ? 'unanswered' : 'settled';
     } catch (fault) {
       metrics.count('StoreFaults');
-      log.warn('claim.undecided', { connection: pk, fault: describe(fault) });
+      claimed?.(describe(fault));
+      log.warn('claim.undecided', { connection: pk, epoch: null, fault: describe(fault) });
       return 'unanswered';
     } finally {
       this.#claiming.delete(pk);
@@ -148,13 +154,14 @@ export class Holdings {
     }
   }
 
-  #hold({ connection, lease }: { connection: Connection; lease: Holding['lease'] }): void {
+  #hold({ connection, lease, downSinceMs }: Extract<ClaimOutcome, { won: true }>, trace: Trace | undefined): void {
     const { log, metrics, config } = this.#context;
-    const holding = new Holding(this.#context, connection, lease);
+    const holding = new Holding(this.#context, connection, lease, { downSinceMs, trace });
     this.#held.set(holding.pk, holding);
     metrics.count('ClaimsWon');
     metrics.gauge('ActiveConnections', this.#held.size);
-    log.info('claim.won', { connection: holding.pk, epoch: connection.leaseEpoch, held: this.#held.size });
+    trace?.annotate({ claim: 'won', epoch: connection.leaseEpoch });
+    log.info('claim.won', { ...logged(lease.claim), held: this.#held.size });
     if (this.#held.size === config.maxConnections) log.warn('worker.full', { held: this.#held.size });
     void holding.ended.then(() => {
       this.#held.delete(holding.pk);

@@ -1,4 +1,5 @@
-import { awsClients, watchDates } from '../shared/aws.ts';
+import { XRayClient } from '@aws-sdk/client-xray';
+import { awsClients, clientOptions, watchDates } from '../shared/aws.ts';
 import { systemClock } from '../shared/clock.ts';
 import { type Config, readConfig } from '../shared/config.ts';
 import { ConfigError, describe } from '../shared/errors.ts';
@@ -17,6 +18,7 @@ import { createSink } from './sink.ts';
 import { socketOpener } from './socket.ts';
 import { readTaskArn } from './task.ts';
 import { Tombstones } from './tombstones.ts';
+import { createTraces, toXRay } from './traces.ts';
 import { runWorker } from './worker.ts';
 
 /** Why the process ended, for whoever restarts it. */
@@ -94,7 +96,13 @@ function buildContext(config: Config, over: AbortSignal): Context {
     workers,
     sink: createSink({ messages, clock, random, log, metrics, bufferBytes: config.sink.bufferBytes, signal: over }),
     openSocket: socketOpener({ config, clock, random }),
+    traces: config.tracing ? tracesFor(config, { clock, log, metrics }) : undefined,
   };
+}
+
+function tracesFor(config: Config, parts: Pick<Context, 'clock' | 'log' | 'metrics'>) {
+  const client = new XRayClient(clientOptions({ requestTimeoutMs: config.requestTimeoutMs, maxSockets: 2 }));
+  return createTraces({ name: `${config.serviceName}-worker`, send: toXRay(client), ...parts });
 }
 
 try {

@@ -4,6 +4,7 @@ import type { Item } from '../shared/tables/item.ts';
 import type { Context } from './context.ts';
 import type { Holding } from './holding.ts';
 import type { Holdings } from './holdings.ts';
+import { logged } from './lease.ts';
 
 /** A claim this fresh may not be in the index yet. */
 const indexLagMs = 1000;
@@ -39,22 +40,22 @@ async function compareOnce(context: Context, holdings: Holdings, startedMs: numb
       const holding = holdings.get(row.pk);
       if (holding) unseen.delete(holding);
       const look = holding ? compare(context, holding, row) : settle(context, holdings, { ...row, workerId });
-      looks.push(apart(context, row.pk, look));
+      looks.push(apart(context, { connection: row.pk, epoch: row.leaseEpoch }, look));
     }
     from = page.next;
   } while (from);
   // The index lags: only the items themselves can say that these aren't ours.
-  for (const holding of unseen) looks.push(apart(context, holding.pk, verify(context, holding)));
+  for (const holding of unseen) looks.push(apart(context, logged(holding.lease.claim), verify(context, holding)));
   await Promise.all(looks);
 }
 
 /** One item that can't be read, or one source that is slow to close, keeps no other connection from being looked at. */
-async function apart({ log, metrics }: Context, pk: string, look: Promise<void>): Promise<void> {
+async function apart({ log, metrics }: Context, about: ReturnType<typeof logged>, look: Promise<void>): Promise<void> {
   try {
     await look;
   } catch (fault) {
     metrics.count('StoreFaults');
-    log.warn('owned.unsettled', { connection: pk, fault: describe(fault) });
+    log.warn('owned.unsettled', { ...about, fault: describe(fault) });
   }
 }
 
@@ -95,6 +96,6 @@ async function settle(context: Context, holdings: Holdings, row: OwnedRow & { wo
   const status = { status: wanted ? ('PENDING' as const) : ('CLOSED' as const), attempts: 0 };
   const after = await leases.release(claim, { lastSeq: undefined, status }, clock.now());
   if (after === 'refused') return;
-  log.info('claim.returned', { connection: row.pk, epoch: row.leaseEpoch });
+  log.info('claim.returned', logged(claim));
   if (after.desiredState === 'STARTED') await queue.send({ pk: row.pk });
 }

@@ -98,7 +98,11 @@ export function createSink({ messages, clock, random, log, metrics, bufferBytes,
         ),
       );
       const done = entries.filter((entry) => !left.has(entry.message));
-      for (const entry of done) entry.lane.stored(entry);
+      const now = clock.now();
+      for (const entry of done) {
+        entry.lane.stored(entry);
+        metrics.observe('StoreLagMs', now - entry.message.timestampMs);
+      }
       metrics.count('MessagesStored', done.length);
       return entries.filter((entry) => left.has(entry.message));
     } catch (fault) {
@@ -112,7 +116,8 @@ export function createSink({ messages, clock, random, log, metrics, bufferBytes,
   async function oneByOne(entries: Entry[], fault: unknown): Promise<Entry[]> {
     const [only] = entries;
     if (entries.length === 1 && only) {
-      log.error('message.refused', { connection: only.message.pk, key: only.message.sk, fault: describe(fault) });
+      const { pk: connection, epoch, sk: key } = only.message;
+      log.error('message.refused', { connection, epoch, key, fault: describe(fault) });
       only.lane.fail(fault);
       return [];
     }

@@ -20,6 +20,8 @@ export type SocketPlan = {
   attempts: number;
   /** @returns whether the socket shall pause, until `resume` is called */
   onFrame: (data: Buffer, binary: boolean) => boolean;
+  /** At each handshake that succeeds, also when nothing is reported yet because others failed before. */
+  onOpen?: () => void;
   onStatus: (status: SocketStatus) => void;
   onEnd: (end: SocketEnd) => void;
 };
@@ -198,7 +200,9 @@ class DrivenSocket implements SourceSocket {
     };
     socket.on('open', () => {
       hear();
-      if (mine()) this.#tell({ type: 'opened' });
+      if (!mine()) return;
+      this.#plan.onOpen?.();
+      this.#tell({ type: 'opened' });
     });
     socket.on('message', (data: Buffer, binary: boolean) => {
       hear();

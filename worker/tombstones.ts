@@ -5,6 +5,8 @@ const mostRemembered = 10_000;
 
 /** Which workers are known to be dead. A tombstone is for good, so each is read once and remembered. */
 export class Tombstones {
+  /** Unix ms, of those that were read last. Only what is measured depends on it. */
+  readonly #leaseEnds = new Map<string, number>();
   readonly #workers: Pick<WorkersTable, 'get'>;
   readonly #dead = new Set<string>();
   /** Reads that are on their way. */
@@ -35,6 +37,13 @@ export class Tombstones {
     if (row?.expiredAtMs === undefined) return false;
     if (this.#dead.size >= mostRemembered) this.#dead.delete(this.#dead.values().next().value ?? '');
     this.#dead.add(workerId);
+    if (this.#leaseEnds.size >= mostRemembered) this.#leaseEnds.clear();
+    this.#leaseEnds.set(workerId, row.leaseExpiresAtMs);
     return true;
+  }
+
+  /** @returns when the lease of a worker that is known to be dead would have ended, Unix ms */
+  leaseEndOf(workerId: string): number | undefined {
+    return this.#leaseEnds.get(workerId);
   }
 }

@@ -33,22 +33,27 @@ export async function* receiveWakeUps(
 }
 
 /** A wake-up is only a hint: the table says what is to be done, and the hint is forgotten once that is done. */
-export async function follow(context: Context, holdings: Holdings, { wakeUp, done, back }: Received): Promise<void> {
-  const { log, metrics } = context;
+export async function follow(context: Context, holdings: Holdings, received: Received): Promise<void> {
+  const { wakeUp, done, back } = received;
+  const { log, metrics, presence, traces } = context;
   if (!wakeUp) {
     // Left in the queue, it ends among the dead letters, where somebody can look at it.
     metrics.count('BadWakeUps');
     log.error('wakeup.unreadable');
     return;
   }
+  const trace = traces?.begin(received.trace);
+  trace?.annotate({ connection: wakeUp.pk, worker: presence.id });
   try {
-    const outcome = await holdings.take(wakeUp.pk, wakeUp.after);
+    const outcome = await holdings.take(wakeUp.pk, wakeUp.after, trace);
     if (outcome === 'settled') await done();
     // Unanswered, it stays hidden for its visibility timeout, and is looked at again then.
     if (outcome === 'no-room') await back();
   } catch (fault) {
     // It comes again, and then there is nothing to do.
     metrics.count('QueueFaults');
-    log.warn('wakeup.unsettled', { connection: wakeUp.pk, fault: describe(fault) });
+    log.warn('wakeup.unsettled', { connection: wakeUp.pk, epoch: wakeUp.after?.epoch ?? null, fault: describe(fault) });
+  } finally {
+    trace?.end();
   }
 }

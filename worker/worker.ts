@@ -4,6 +4,7 @@ import { clockAgrees, watchClock } from './clock-check.ts';
 import type { Context } from './context.ts';
 import { stayPresent } from './fence.ts';
 import { Holdings } from './holdings.ts';
+import { reportLoad } from './load.ts';
 import { watchOwned } from './owned.ts';
 import { follow, receiveWakeUps } from './wakeups.ts';
 
@@ -51,6 +52,8 @@ async function live(context: Context, stop: AbortSignal, end: AbortController): 
   const publishing = Promise.all([
     watchClock(context, end.signal),
     publishEvery(metrics, config.metrics.everyMs, clock, end.signal),
+    reportLoad(context, holdings, end.signal),
+    context.traces?.sendUntil(end.signal),
   ]);
   const working = Promise.all([watchOwned(context, holdings, stop), followAll(context, holdings, stop)]);
 

@@ -79,7 +79,8 @@ export class Store {
     if (this.capacity && !this.capacity.admits(table.shape, before, after, uses)) return throttled();
     table.put(key, after, this.#options.nowMs() + this.#options.indexLagMs);
     this.#options.onWrite?.(name, before, after);
-    return { answer: input.ReturnValues === 'ALL_NEW' ? { Attributes: after } : {}, uses };
+    const returned = input.ReturnValues === 'ALL_NEW' ? after : input.ReturnValues === 'ALL_OLD' ? before : undefined;
+    return { answer: returned ? { Attributes: returned } : {}, uses };
   }
 
   #writeUses(name: string, before: Item | undefined, after: Item): Use[] {

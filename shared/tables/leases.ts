@@ -25,6 +25,9 @@ export type ReleaseWith = {
   failedGeneration?: number | undefined;
 };
 
+/** The item as it is now, and as it was right before: who had it, and since when nobody does. */
+export type Acquired = Connection & { before: Connection };
+
 export type LeasesTable = ReturnType<typeof leasesTable>;
 
 /** Somebody wants it, and the source hasn't said no for good. */
@@ -40,7 +43,7 @@ const mine = 'lease_owner = :owner AND lease_epoch = :epoch';
  * Three outcomes, never mixed up: applied, refused (both are returned), unanswered (thrown; it may have been applied).
  */
 export function leasesTable(db: DynamoDBClient, table: string, options: { shards: number }) {
-  async function write(pk: string, condition: string, update: Update, ReturnValues: 'ALL_NEW' | 'NONE') {
+  async function write(pk: string, condition: string, update: Update, ReturnValues: 'ALL_NEW' | 'ALL_OLD' | 'NONE') {
     try {
       const answer = await db.send(
         new UpdateItemCommand({
@@ -68,19 +71,23 @@ export function leasesTable(db: DynamoDBClient, table: string, options: { shards
   return {
     /**
      * Takes a connection that is wanted and free, or was left by `dead`, with the next epoch. One write either way.
-     * @returns the item as it now is
+     * @returns the item as it now is, and as it was
      */
-    acquire(
+    async acquire(
       pk: string,
       owner: string,
       expiresAtMs: number,
       nowMs: number,
       dead?: Predecessor,
-    ): Promise<Connection | 'refused'> {
+    ): Promise<Acquired | 'refused'> {
       const update = acquisition(owner, expiresAtMs, nowMs);
       const more = { ':now': nowMs, ...(dead ? { ':dead': dead.owner, ':dead_epoch': dead.epoch } : {}) };
       const open = dead ? `(${free} OR ${left})` : free;
-      return change(pk, `${wanted} AND ${open}`, { ...update, values: { ...update.values, ...more } });
+      const whole = { ...update, values: { ...update.values, ...more } };
+      const seen = await write(pk, `${wanted} AND ${open}`, whole, 'ALL_OLD');
+      if (seen === 'refused') return seen;
+      const before = toConnection(seen);
+      return { ...before, ...acquired(owner, before.leaseEpoch + 1, expiresAtMs, nowMs), before };
     },
 
     /**
@@ -150,6 +157,11 @@ function acquisition(owner: string, expiresAtMs: number, nowMs: number): Update 
     names: change.names,
     values: { ...change.values, ':zero': 0, ':one': 1, ':started': 'STARTED', ':failed': 'FAILED' },
   };
+}
+
+/** What `acquisition` makes of the item that it finds. */
+function acquired(leaseOwner: string, leaseEpoch: number, leaseExpiresAtMs: number, updatedAtMs: number) {
+  return { leaseOwner, leaseEpoch, leaseExpiresAtMs, updatedAtMs, status: 'CONNECTING' } as const;
 }
 
 function owned(update: Update, claim: Claim): Update {

@@ -67,7 +67,8 @@ export async function acquire(
 ): Promise<Connection> {
   const acquired = await leases.acquire(pk, owner, untilMs, at);
   if (acquired === 'refused') throw new Error(`${owner} did not get ${pk}`);
-  return acquired;
+  const { before: _before, ...connection } = acquired;
+  return connection;
 }
 
 export const claimOf = ({ pk, leaseOwner, leaseEpoch }: Connection) => ({

@@ -38,6 +38,7 @@ export function countedMetrics(): Metrics & { of(name: MetricName): number } {
     of: (name) => counts.get(name) ?? 0,
     count: (name, by = 1) => void counts.set(name, (counts.get(name) ?? 0) + by),
     gauge: (name, value) => void counts.set(name, value),
+    observe: (name) => void counts.set(name, (counts.get(name) ?? 0) + 1),
     publish: () => Promise.resolve(),
   };
 }

@@ -28,7 +28,7 @@ describe('the times of the sweeps', () => {
       workerLease: false,
       seen: { orphans: 0, oldestAgeMs: 0 },
       queue: { send: nothing, depth: async () => 0 },
-      metrics: { count: () => undefined, gauge: () => undefined, publish: nothing },
+      metrics: { count: () => undefined, gauge: () => undefined, observe: () => undefined, publish: nothing },
       shards: 1,
       clock,
       log,

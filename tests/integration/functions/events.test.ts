@@ -222,7 +222,7 @@ describe('the time of an event', () => {
 });
 
 describe('faults', () => {
-  const metrics = { count: jest.fn(), gauge: jest.fn(), publish: jest.fn(async () => undefined) };
+  const metrics = { count: jest.fn(), gauge: jest.fn(), observe: jest.fn(), publish: jest.fn(async () => undefined) };
   const parts = (): DesiredStateParts => ({
     connections,
     queue: { send: async () => undefined },

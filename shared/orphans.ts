@@ -1,7 +1,7 @@
-import { type Connection, isOrphan } from '../shared/connection.ts';
-import type { ConnectionsTable } from '../shared/tables/connections.ts';
-import type { Item } from '../shared/tables/item.ts';
+import { type Connection, isOrphan } from './connection.ts';
 import { readItems } from './items.ts';
+import type { ConnectionsTable } from './tables/connections.ts';
+import type { Item } from './tables/item.ts';
 
 export type OrphanTable = Pick<ConnectionsTable, 'get' | 'getAll' | 'inBucket'>;
 

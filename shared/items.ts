@@ -1,6 +1,6 @@
-import type { Connection } from '../shared/connection.ts';
-import { BrokenItemError } from '../shared/errors.ts';
-import type { ConnectionsTable } from '../shared/tables/connections.ts';
+import type { Connection } from './connection.ts';
+import { BrokenItemError } from './errors.ts';
+import type { ConnectionsTable } from './tables/connections.ts';
 
 /** BatchGetItem takes no more keys. */
 const mostKeys = 100;

@@ -1,5 +1,5 @@
-import { bucketOf, type Connection, idOf } from '../shared/connection.ts';
-import { positionPlaceholder } from '../shared/source.ts';
+import { bucketOf, type Connection, idOf } from './connection.ts';
+import { positionPlaceholder } from './source.ts';
 
 export const isoTime = (ms: number | undefined): string | null =>
   ms === undefined || ms === 0 ? null : new Date(ms).toISOString();
