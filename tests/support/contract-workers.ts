@@ -3,7 +3,7 @@ import { beforeAll, describe, expect, test } from '@jest/globals';
 import { type WorkerReport, type WorkersTable, workersTable } from '../../shared/tables/workers.ts';
 import { atOnce, type GetStore, now } from './contract.ts';
 
-const weekMs = 7 * 86_400_000;
+const dayMs = 86_400_000;
 
 export function workersContract(getStore: GetStore): void {
   describe('workers', () => {
@@ -42,7 +42,7 @@ export function workersContract(getStore: GetStore): void {
       expect(all.sort((a, b) => (a.workerId < b.workerId ? -1 : 1))).toEqual([renewed, second]);
       expect(await table.get('say-1')).toEqual(renewed);
       // Longer than a connection lease: a tombstone has to outlive whatever its worker owned.
-      expect(await forgottenAtMs('say-1')).toBe(now + 25_000 + weekMs);
+      expect(await forgottenAtMs('say-1')).toBe(now + 25_000 + dayMs);
     });
 
     test('one that nobody knows is nobody, and isn’t made by a renewal', async () => {
@@ -97,7 +97,7 @@ export function workersContract(getStore: GetStore): void {
         expect(await table.get('overdue-1')).toMatchObject({ expiredAtMs: undefined });
         expect(await table.expire('overdue-1', now + 1, now + 5)).toBe('written');
         expect(await table.get('overdue-1')).toMatchObject({ expiredAtMs: now + 5, held: 0, leaseExpiresAtMs: now });
-        expect(await forgottenAtMs('overdue-1')).toBe(Math.ceil((now + 5 + weekMs) / 1000) * 1000);
+        expect(await forgottenAtMs('overdue-1')).toBe(Math.ceil((now + 5 + dayMs) / 1000) * 1000);
       });
 
       test('not one that has renewed in between', async () => {
