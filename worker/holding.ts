@@ -144,6 +144,7 @@ export class Holding {
     }
     this.#opening.dialling();
     this.#socket = this.#context.openSocket({
+      mayDial: () => this.lease.valid(),
       url: () => profile.url(wsUrl, lane.received),
       onClose: (code) => profile.onClose(code, parameters),
       onRefused: (httpStatus) => profile.onRefused(httpStatus, parameters),

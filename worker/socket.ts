@@ -12,6 +12,8 @@ export type SocketStatus = Extract<Action, { do: 'report' }>;
 export type SocketEnd = Extract<Action, { do: 'end' }>;
 
 export type SocketPlan = {
+  /** Asked right before each dial: after a freeze, a dial that was due long ago may come before any word of a lost lease. */
+  mayDial: () => boolean;
   /** Asked at each dial: the position has moved on since the last. */
   url: () => string;
   onClose: (code: number) => Verdict;
@@ -154,7 +156,7 @@ class DrivenSocket implements SourceSocket {
     const state = this.#state;
     void this.#dials(async () => {
       // While it waited for its turn, the connect deadline may have passed, or the holding may have ended.
-      if (this.#state !== state) return;
+      if (!this.#plan.mayDial() || this.#state !== state) return;
       await this.#dial();
     });
   }

@@ -24,7 +24,12 @@ const flags = `${variant ? ` --variant ${variant.name}` : ''}${lease === undefin
 process.exitCode = (values.seed === undefined ? await many() : await one(Number(values.seed))) ? 0 : 1;
 
 async function one(seed: number): Promise<boolean> {
-  const outcome = await simulate({ seed, trace: values.trace, variant, workerLease: workerLease ?? workerLeaseOf(seed) });
+  const outcome = await simulate({
+    seed,
+    trace: values.trace,
+    variant,
+    workerLease: workerLease ?? workerLeaseOf(seed),
+  });
   for (const line of outcome.lines) console.log(line);
   console.log(`${describeViolation(outcome)}\ntrace hash ${outcome.hash}, ${outcome.steps} steps`);
   return outcome.violation === undefined;
@@ -42,13 +47,17 @@ async function many(): Promise<boolean> {
       if (performance.now() - saidMs < 5000) return;
       saidMs = performance.now();
       const perSecond = seeds / ((saidMs - startedMs) / 1000);
-      console.log(`${seeds} seeds, ${perSecond.toFixed(0)} a second, ${(virtualMs / 3_600_000).toFixed(1)} virtual hours`);
+      console.log(
+        `${seeds} seeds, ${perSecond.toFixed(0)} a second, ${(virtualMs / 3_600_000).toFixed(1)} virtual hours`,
+      );
     },
   });
   const { broken } = total;
   if (broken) {
     const { seed } = broken;
-    console.log(await explain({ seed, trace: true, variant, workerLease: workerLease ?? workerLeaseOf(seed) }, broken, flags));
+    console.log(
+      await explain({ seed, trace: true, variant, workerLease: workerLease ?? workerLeaseOf(seed) }, broken, flags),
+    );
   }
   console.log(describeTotal(total, performance.now() - startedMs));
   return broken === undefined;

@@ -20,7 +20,15 @@ describe('the fleet in simulation', () => {
     expect(total.seeds).toBe(seeds);
     // It would also keep them if nothing happened.
     expect(total.messages).toBeGreaterThan(100 * seeds);
-    for (const fault of ['crash', 'freeze', 'sigterm', 'store.unanswered', 'store.late', 'reconciler.hangs', 'deletion']) {
+    for (const fault of [
+      'crash',
+      'freeze',
+      'sigterm',
+      'store.unanswered',
+      'store.late',
+      'reconciler.hangs',
+      'deletion',
+    ]) {
       expect(total.faults).toHaveProperty([fault]);
     }
   }, 240_000);

@@ -7,10 +7,14 @@ import { variants } from './variants.ts';
 const most = 2000;
 
 describe('a broken protocol is found out', () => {
-  test.each(variants)('$name: $flaw', async ({ name, workerLease }) => {
-    const { broken, seeds } = await runSeeds({ from: 1, seeds: most, variant: name, workerLease });
-    if (!broken) throw new Error(`${name} went through ${seeds} seeds`);
-    console.log(`${name}: ${describeViolation(broken)}`);
-    expect(broken.seed).toBeLessThanOrEqual(most);
-  }, 240_000);
+  test.each(variants)(
+    '$name: $flaw',
+    async ({ name, workerLease }) => {
+      const { broken, seeds } = await runSeeds({ from: 1, seeds: most, variant: name, workerLease });
+      if (!broken) throw new Error(`${name} went through ${seeds} seeds`);
+      console.log(`${name}: ${describeViolation(broken)}`);
+      expect(broken.seed).toBeLessThanOrEqual(most);
+    },
+    240_000,
+  );
 });

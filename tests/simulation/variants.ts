@@ -1,12 +1,19 @@
-import { type AttributeValue, BatchWriteItemCommand, QueryCommand, type QueryCommandOutput, ScanCommand } from '@aws-sdk/client-dynamodb';
+import {
+  type AttributeValue,
+  BatchWriteItemCommand,
+  QueryCommand,
+  type QueryCommandOutput,
+  ScanCommand,
+  type ScanCommandOutput,
+} from '@aws-sdk/client-dynamodb';
 import { isRefused } from '../../shared/errors.ts';
 import { laterOf } from '../../shared/sequence.ts';
 import { type Entry, Lane } from '../../worker/lane.ts';
 import { Lease } from '../../worker/lease.ts';
 import { Term, type Writing } from '../../worker/term.ts';
 import { Tombstones } from '../../worker/tombstones.ts';
-import { tableNames } from './harness/table.ts';
 import { both, forgiving, replaced, rewriting, without } from './harness/rewrite.ts';
+import { tableNames } from './harness/table.ts';
 import type { Variant } from './harness/variant.ts';
 import type { World } from './harness/world.ts';
 
@@ -65,9 +72,7 @@ export const variants: Variant[] = [
   {
     name: 'no-skew-margin',
     flaw: 'nobody allows for clocks that differ',
-    sender: rewriting(({ ExpressionAttributeValues: values }) =>
-      values?.[':overdue'] ? { ExpressionAttributeValues: { ...values, ':overdue': later(values[':overdue'], 1000) } } : undefined,
-    ),
+    sender: overdueEarlier(1000),
     patch: () => longer(() => 1000),
   },
   {
@@ -78,7 +83,9 @@ export const variants: Variant[] = [
   {
     name: 'never-notices',
     flaw: 'as in the published code: no clock ends a lease, and a refused renewal says nothing',
-    sender: forgiving((fault, { ConditionExpression: condition }) => isRefused(fault) && condition.includes(forward.trim())),
+    sender: forgiving(
+      (fault, { ConditionExpression: condition }) => isRefused(fault) && condition.includes(forward.trim()),
+    ),
     patch: () => replaced(Term.prototype, 'remainingMs', () => ({ get: () => 10_000 })),
   },
   {
@@ -122,7 +129,8 @@ export const variants: Variant[] = [
       try {
         return await send(command, options);
       } catch (fault) {
-        if (!(fault instanceof Error) || (fault.name !== 'TimeoutError' && fault.message !== 'socket hang up')) throw fault;
+        if (!(fault instanceof Error) || (fault.name !== 'TimeoutError' && fault.message !== 'socket hang up'))
+          throw fault;
         return send(command, options);
       }
     },
@@ -192,21 +200,28 @@ export const variants: Variant[] = [
     sender: rewriting(({ ConditionExpression: condition }, { host }) => {
       if (!host.name.startsWith('worker')) return undefined;
       // Its own tombstone is left away, and so is what one would stop.
-      if (condition === 'attribute_not_exists(expired_at_ms)') return { UpdateExpression: 'REMOVE nothing', ConditionExpression: 'attribute_exists(worker_id)' };
-      return condition.startsWith('attribute_not_exists(worker_id)') ? { ConditionExpression: 'attribute_not_exists(nothing)' } : undefined;
+      if (condition === 'attribute_not_exists(expired_at_ms)')
+        return { UpdateExpression: 'REMOVE nothing', ConditionExpression: 'attribute_exists(worker_id)' };
+      return condition.startsWith('attribute_not_exists(worker_id)')
+        ? { ConditionExpression: 'attribute_not_exists(nothing)' }
+        : undefined;
     }),
     workerLease: true,
   },
   {
     name: 'followed-once',
     flaw: 'what a dead worker owns is looked for only when it is declared dead: a claim of it that lands later stays its own',
-    sender: (send, { world, host }) => async (command, options) => {
-      const answer = await send(command, options);
-      if (host.name.startsWith('worker') || !(command instanceof QueryCommand)) return answer;
-      const owner = command.input.ExpressionAttributeValues?.[':owner']?.S;
-      const expiredAtMs = Number(world.tables[tableNames.workers]?.get(owner ?? '')?.['expired_at_ms']?.N ?? Infinity);
-      return world.nowMs() - expiredAtMs > 8000 ? { Items: [] } : answer;
-    },
+    sender:
+      (send, { world, host }) =>
+      async (command, options) => {
+        const answer = await send(command, options);
+        if (host.name.startsWith('worker') || !(command instanceof QueryCommand)) return answer;
+        const owner = command.input.ExpressionAttributeValues?.[':owner']?.S;
+        const expiredAtMs = Number(
+          world.tables[tableNames.workers]?.get(owner ?? '')?.['expired_at_ms']?.N ?? Infinity,
+        );
+        return world.nowMs() - expiredAtMs > 8000 ? { Items: [] } : answer;
+      },
     workerLease: true,
   },
 ];
@@ -254,14 +269,32 @@ function countedFromAnswer(): Partial<Variant> {
 
 /** A worker counts on each lease this much longer. */
 function longer(byMs: (term: Term) => number): () => void {
-  return replaced(Term.prototype, 'remainingMs', ({ get }) => ({
+  return replaced(Term.prototype, 'remainingMs', (original) => ({
     get(this: Term) {
-      return get?.call(this) + byMs(this);
+      return original.get?.call(this) + byMs(this);
     },
   }));
 }
 
-function later({ N = '0' }: AttributeValue, byMs: number): AttributeValue {
+/** The reconciler declares a worker dead this much earlier. */
+function overdueEarlier(byMs: number): NonNullable<Variant['sender']> {
+  const write = rewriting(({ ExpressionAttributeValues: values }) => {
+    const overdue = values?.[':overdue'];
+    return overdue ? { ExpressionAttributeValues: { ...values, ':overdue': later(overdue, byMs) } } : undefined;
+  });
+  const read: NonNullable<Variant['sender']> = (send) => async (command, options) => {
+    const answer = await send(command, options);
+    if (!(command instanceof ScanCommand)) return answer;
+    const { Items = [], ...rest } = answer as ScanCommandOutput;
+    return {
+      ...rest,
+      Items: Items.map((row) => ({ ...row, lease_expires_at_ms: later(row['lease_expires_at_ms'], -byMs) })),
+    };
+  };
+  return both(read, write);
+}
+
+function later({ N = '0' }: AttributeValue = { N: '0' }, byMs: number): AttributeValue {
   return { N: String(Number(N) + byMs) };
 }
 

@@ -65,7 +65,10 @@ export class Checks {
     if (command instanceof UpdateItemCommand && (kind === 'renew' || kind === 'status')) {
       const { Key, ExpressionAttributeValues: values = {} } = command.input;
       const what = kind === 'renew' ? 'renews a lease' : 'writes a status';
-      this.#owns(`${what} from ${host.name}`, values[':owner']?.S, { pk: Key?.['pk'], lease_epoch: values[':epoch'] } as Item);
+      this.#owns(`${what} from ${host.name}`, values[':owner']?.S, {
+        pk: Key?.['pk'],
+        lease_epoch: values[':epoch'],
+      } as Item);
     }
   }
 

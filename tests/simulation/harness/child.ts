@@ -33,12 +33,13 @@ async function runChunk({ from, seeds, variant, workerLease }: Chunk): Promise<C
   return done;
 }
 
-process.on('message', (chunk) => {
-  runChunk(chunk as Chunk).then(
-    (done) => process.send?.(done),
-    (fault: unknown) => {
-      console.error(fault);
-      process.exit(1);
-    },
-  );
-});
+process.on('message', (chunk) => void answer(chunk as Chunk));
+
+async function answer(chunk: Chunk): Promise<void> {
+  try {
+    process.send?.(await runChunk(chunk));
+  } catch (fault) {
+    console.error(fault);
+    process.exit(1);
+  }
+}

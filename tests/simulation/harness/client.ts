@@ -26,9 +26,11 @@ export type ClientParts = {
 
 /** One host's client of the simulated DynamoDB: what it sends is applied later, or never, and so is the answer. */
 export function storeSender(parts: ClientParts): Sender {
-  const { scheduler, random, network, store, host, timeoutMs, onSend } = parts;
+  const { scheduler, random, network, host, timeoutMs, onSend } = parts;
 
   return (command, options = {}) => {
+    // Its last microtasks may still run; nothing leaves it.
+    if (host.state === 'dead') return new Promise(() => undefined);
     onSend({ host, command, atMs: scheduler.nowMs });
     scheduler.note('store.sent', () => `${host.name} ${summary(command)}`);
     const { abortSignal } = options;

@@ -70,8 +70,7 @@ export class Fleet {
     const over = new AbortController();
     host.deliver(scheduler.nowMs + world.random.int(0, 500), () => {
       scheduler.note('worker.started', () => `${host.name} skew ${host.skewMs}`);
-      const context = this.#context(member, over.signal);
-      runWorker(context, stop.signal, () => undefined).then(
+      runWorker(this.#context(member, over.signal), stop.signal, () => undefined).then(
         (ending) => {
           over.abort();
           this.#returned(member, ending);
@@ -81,18 +80,16 @@ export class Fleet {
     });
   }
 
-  /** The process ends itself now; where all went well, nothing is left for it to cut off. */
+  /** The process ends itself now, as worker/main.ts does; where all went well, nothing is left for it to cut off. */
   #returned({ host, sockets }: Member, ending: WorkerEnd): void {
     const { scheduler, checks } = this.#world;
     scheduler.note('worker.returned', () => `${host.name} ${ending}`);
     if (ending === 'bad-clock') checks.violate(5, `${host.name} refuses its clock, which is off by ${host.skewMs} ms`);
-    host.deliver(scheduler.nowMs, () => {
-      const open = [...sockets].filter(({ readyState }) => readyState !== 3).length;
-      if (ending === 'drained' && (host.waiting > 0 || open > 0)) {
-        checks.violate(5, `${host.name} has ended and leaves behind ${host.waiting} waits and ${open} sockets`);
-      }
-      host.die('exited');
-    });
+    const open = [...sockets].filter(({ readyState }) => readyState !== 3).length;
+    if (ending === 'drained' && (host.waiting > 0 || open > 0)) {
+      checks.violate(5, `${host.name} has ended and leaves behind ${host.waiting} waits and ${open} sockets`);
+    }
+    host.die('exited');
   }
 
   #ended(member: Member): void {

@@ -5,8 +5,6 @@ import { tableNames } from './table.ts';
 /** What a request is for, as far as it can be seen from outside. */
 export type Kind = 'take' | 'renew' | 'status' | 'release' | 'want' | 'worker' | 'expire' | 'messages' | 'read';
 
-export const kinds: Kind[] = ['take', 'renew', 'status', 'release', 'want', 'worker', 'expire', 'messages', 'read'];
-
 export function kindOf(command: Command): Kind {
   if (command instanceof BatchWriteItemCommand) return 'messages';
   if (!(command instanceof UpdateItemCommand)) return 'read';

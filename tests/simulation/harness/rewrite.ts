@@ -5,7 +5,9 @@ import type { Place, Variant } from './variant.ts';
 type Update = UpdateItemCommandInput & { ConditionExpression: string; UpdateExpression: string };
 
 /** Changes each conditional update on its way out. @returns undefined: this one stays as it is */
-export function rewriting(rewrite: (input: Update, place: Place) => Partial<Update> | undefined): NonNullable<Variant['sender']> {
+export function rewriting(
+  rewrite: (input: Update, place: Place) => Partial<Update> | undefined,
+): NonNullable<Variant['sender']> {
   return (send, place) => (command, options) => {
     if (!(command instanceof UpdateItemCommand)) return send(command, options);
     const { ConditionExpression = '', UpdateExpression = '' } = command.input;
@@ -39,12 +41,19 @@ export function forgiving(isForgiven: (fault: Error, input: Update) => boolean):
 }
 
 /** One after the other. */
-export function both(first: NonNullable<Variant['sender']>, then: NonNullable<Variant['sender']>): NonNullable<Variant['sender']> {
+export function both(
+  first: NonNullable<Variant['sender']>,
+  then: NonNullable<Variant['sender']>,
+): NonNullable<Variant['sender']> {
   return (send: Sender, place: Place) => first(then(send, place), place);
 }
 
 /** Replaces a method, or the getter of a property. @returns what undoes it */
-export function replaced<T extends object>(prototype: T, name: keyof T & string, change: (original: PropertyDescriptor) => PropertyDescriptor): () => void {
+export function replaced<T extends object>(
+  prototype: T,
+  name: keyof T & string,
+  change: (original: PropertyDescriptor) => PropertyDescriptor,
+): () => void {
   const original = Object.getOwnPropertyDescriptor(prototype, name);
   if (!original) throw new Error(`there is no ${name} to replace`);
   Object.defineProperty(prototype, name, { ...original, ...change(original) });

@@ -1,7 +1,8 @@
 import { pkOf } from '../../../shared/connection.ts';
 import type { Api, SentEvent } from './api.ts';
 import type { Fleet } from './fleet.ts';
-import { kinds } from './kinds.ts';
+import type { Host } from './host.ts';
+import type { Kind } from './kinds.ts';
 import { calm, type Weather } from './network.ts';
 import { noTrouble } from './queue.ts';
 import type { Reconciler } from './reconciler.ts';
@@ -15,8 +16,22 @@ const weathers: Record<string, Weather> = {
   rough: { ok: 90, slow: 3, lost: 1, unanswered: 2, late: 2, reset: 1, throttled: 1 },
   bad: { ok: 60, slow: 10, lost: 4, unanswered: 8, late: 8, reset: 4, throttled: 6 },
   slow: { ok: 1, slow: 3 },
+  mute: { ok: 1, unanswered: 2, late: 1 },
   down: { lost: 1 },
   storm: { ok: 25, slow: 15, lost: 15, unanswered: 15, late: 15, reset: 5, throttled: 10 },
+};
+
+/** Where a fault does most harm. */
+const aims: Record<Kind, number> = {
+  take: 5,
+  release: 3,
+  worker: 3,
+  messages: 2,
+  renew: 2,
+  expire: 1,
+  status: 1,
+  want: 1,
+  read: 1,
 };
 
 /** What may go wrong, how often, and how it is done. A simulation has some kinds of it, not all: so each gets its turn. */
@@ -24,6 +39,7 @@ const acts = {
   crash: { weight: 3, do: crash },
   sigterm: { weight: 3, do: sigterm },
   freeze: { weight: 5, do: freeze },
+  trap: { weight: 4, do: trap },
   storeWeather: { weight: 5, do: storeWeather },
   storeAimed: { weight: 5, do: storeAimed },
   storeSilent: { weight: 4, do: storeSilent },
@@ -71,6 +87,7 @@ export function makeQuiet({ world, reconciler, fleet }: Cast): void {
   world.storeNetwork.clear();
   world.queueNetwork.clear();
   world.queue.trouble = noTrouble;
+  world.trap = undefined;
   world.indexLagMs = 100;
   world.leaveOut = 0;
   for (const source of world.sources.values()) source.mood = goodMood;
@@ -107,11 +124,25 @@ function sigterm({ world, fleet }: Cast): void {
 }
 
 function freeze({ world, fleet }: Cast): void {
-  const { random, scheduler } = world;
   const members = fleet.running();
+  if (members.length > 0) world.random.pick(members).host.freeze(freezeMs(world));
+}
+
+/** Long enough to matter, and over before all is to be well. */
+function freezeMs({ random, scheduler, storeNetwork }: World): number {
   const forMs = random.pick([random.int(100, 3000), random.int(3000, 18_000), random.int(18_000, 50_000)]);
-  const leftMs = world.storeNetwork.latestMs - scheduler.nowMs;
-  if (members.length > 0) random.pick(members).host.freeze(Math.min(forMs, leftMs));
+  return Math.min(forMs, storeNetwork.latestMs - scheduler.nowMs);
+}
+
+/** Stopped, or gone, right after it has sent something. */
+function trap({ world }: Cast): void {
+  const { random } = world;
+  const crashes = random.chance(0.3);
+  const spring = (host: Host) => {
+    if (crashes && !host.name.startsWith('api')) host.die('crashed');
+    else if (freezeMs(world) > 0) host.freeze(freezeMs(world));
+  };
+  world.trap = { kind: random.weighted(aims), spring };
 }
 
 function storeWeather({ world }: Cast): void {
@@ -120,8 +151,8 @@ function storeWeather({ world }: Cast): void {
 
 function storeAimed({ world }: Cast): void {
   const { random, storeNetwork } = world;
-  const weather = weathers[random.pick(['bad', 'storm', 'slow', 'slow', 'down', 'down'])] ?? calm;
-  storeNetwork.aimed = random.chance(0.3) ? undefined : { kind: random.pick(kinds), weather };
+  const weather = weathers[random.pick(['bad', 'storm', 'slow', 'mute', 'mute', 'down'])] ?? calm;
+  storeNetwork.aimed = random.chance(0.3) ? undefined : { kind: random.weighted(aims), weather };
 }
 
 function storeSilent({ world, fleet }: Cast): void {

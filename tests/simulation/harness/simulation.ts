@@ -24,6 +24,8 @@ export type Outcome = {
 const checkEveryMs = 2000;
 /** Has to stay settled for so many checks: what comes to rest by chance for a moment doesn't count. */
 const checksInARow = 4;
+/** Many times what any simulation takes: something goes round and round. */
+const mostSteps = 200_000;
 /** As in worker/main.ts, a promise that nobody looks after ends the process. */
 const lost = 'unhandledRejection';
 
@@ -61,7 +63,10 @@ async function play(world: World): Promise<Outcome> {
       over = true;
     });
   });
-  await scheduler.run(() => over || checks.violation !== undefined);
+  await scheduler.run(() => {
+    if (scheduler.steps > mostSteps) checks.violate(5, `still going on after ${mostSteps} steps`);
+    return over || checks.violation !== undefined;
+  });
   return {
     seed: settings.seed,
     violation: checks.violation,

@@ -2,8 +2,9 @@ import { type Config, readConfig } from '../../../shared/config.ts';
 import type { Log } from '../../../shared/log.ts';
 import type { ClockSkew } from '../../../shared/skew.ts';
 import { Checks } from './checks.ts';
-import { asClient, type Sender, storeSender } from './client.ts';
+import { asClient, type Sender, type Sent, storeSender } from './client.ts';
 import { beginningMs, Host } from './host.ts';
+import { type Kind, kindOf } from './kinds.ts';
 import { Network } from './network.ts';
 import { SimulatedQueue } from './queue.ts';
 import { Random } from './random.ts';
@@ -48,6 +49,8 @@ export class World {
   indexLagMs = 20;
   pageRows = 3;
   leaveOut = 0;
+  /** What happens to the first host that sends a request of this kind, right after it has. */
+  trap: { kind: Kind; spring: (host: Host) => void } | undefined;
   readonly #hosts: Host[] = [];
   readonly #mostSkewMs: number;
 
@@ -112,10 +115,20 @@ export class World {
       random: this.random.fork(),
       network: this.storeNetwork,
       timeoutMs: this.config.requestTimeoutMs,
-      onSend: (sent) => this.checks.sent(sent),
+      onSend: (sent) => {
+        this.checks.sent(sent);
+        this.#springTrap(sent);
+      },
     });
     const changed = settings.variant?.sender?.(send, { world: this, host }) ?? send;
     return asClient(skew ? this.#dated(changed, host, skew) : changed);
+  }
+
+  #springTrap({ host, command }: Sent): void {
+    const { trap } = this;
+    if (!trap || trap.kind !== kindOf(command)) return;
+    this.trap = undefined;
+    this.scheduler.at(this.scheduler.nowMs, () => trap.spring(host));
   }
 
   #dated(send: Sender, { clock }: Host, skew: ClockSkew): Sender {
@@ -153,6 +166,8 @@ export class World {
     const table = this.tables[tableNames.connections];
     const before = table?.get(pk);
     if (!table || !before) return false;
+    // Epochs begin at the time in seconds: they can't come back as long as they are behind it by more than clocks differ.
+    if (Number(before['lease_epoch']?.N ?? 0) * 1000 + 3000 > this.nowMs()) return false;
     this.scheduler.note('item.deleted', () => pk);
     table.put(pk, undefined, this.scheduler.nowMs, () => 0);
     this.checks.written({ table: tableNames.connections, key: pk, before, after: undefined });
