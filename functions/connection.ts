@@ -2,6 +2,7 @@ import { z } from 'zod';
 import type { Clock } from '../shared/clock.ts';
 import { type Connection, pkOf } from '../shared/connection.ts';
 import type { ConnectionsTable } from '../shared/tables/connections.ts';
+import type { WorkersTable } from '../shared/tables/workers.ts';
 import { connectionView } from '../shared/view.ts';
 import { check } from './check.ts';
 import { connectionId } from './event-body.ts';
@@ -15,6 +16,7 @@ const connectionIdInPath = z.object({ id: connectionId });
 /** GET /connections/{id}: everything about one connection. */
 export function showConnection(parts: {
   connections: Pick<ConnectionsTable, 'get'>;
+  workers: Pick<WorkersTable, 'get'>;
   clock: Clock;
 }): (call: Call) => Promise<Reply> {
   return async ({ path, query }) => {
@@ -27,8 +29,15 @@ export function showConnection(parts: {
     const connection = await firstOf(ids);
     if (!connection)
       throw new Refusal(404, 'unknown_connection', 'there is no such connection', { connection_id: ids[0] });
-    return { status: 200, body: connectionView(connection, parts.clock.now()) };
+    return { status: 200, body: connectionView(await asHeld(connection), parts.clock.now()) };
   };
+
+  /** A lease counts only as long as its worker lives: with a tombstone on the owner, it is over. */
+  async function asHeld(connection: Connection): Promise<Connection> {
+    const owner = connection.leaseOwner === undefined ? undefined : await parts.workers.get(connection.leaseOwner);
+    if (owner?.expiredAtMs === undefined) return connection;
+    return { ...connection, leaseExpiresAtMs: Math.min(connection.leaseExpiresAtMs, owner.expiredAtMs) };
+  }
 
   async function firstOf(ids: string[]): Promise<Connection | undefined> {
     for (const id of ids) {

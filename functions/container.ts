@@ -13,5 +13,7 @@ export function clientsFor(config: Config) {
 
 export function metricsFor(config: Config, clients: ReturnType<typeof clientsFor>, log: Log): Metrics {
   const { to } = config.metrics;
-  return createMetrics(to === 'log' ? toLog(log) : toCloudWatch(clients.cloudwatch, config.serviceName), log);
+  return createMetrics(to === 'log' ? toLog(log) : toCloudWatch(clients.cloudwatch, config.serviceName), log, {
+    gauges: 'once',
+  });
 }

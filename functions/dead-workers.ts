@@ -61,7 +61,14 @@ export async function bury(
   const outcomes = await Promise.all(
     rows.map(async (row) => {
       const nowMs = clock.now();
-      if ((await workers.expire(row.workerId, overdueBeforeMs, nowMs)) === 'refused') return [];
+      try {
+        if ((await workers.expire(row.workerId, overdueBeforeMs, nowMs)) === 'refused') return [];
+      } catch (fault) {
+        // The others are buried all the same; the next sweep tries this one again.
+        metrics.count('ReconcileErrors');
+        log.warn('tombstone.unanswered', { worker_id: row.workerId, fault: describe(fault) });
+        return [];
+      }
       metrics.count('WorkersExpired');
       log.warn('worker.expired', { worker_id: row.workerId, held: row.held, overdue_ms: nowMs - row.leaseExpiresAtMs });
       return [{ ...row, expiredAtMs: nowMs }];
@@ -82,7 +89,7 @@ export async function leftBy(
   dead: WorkerReport[],
   dryRun: boolean,
 ): Promise<{ wakeUps: WakeUp[]; sinceMs: number }> {
-  const left = await Promise.all(dead.map(async (worker) => ({ worker, rows: await ownedBy(parts, worker.workerId) })));
+  const left = await Promise.all(dead.map(async (worker) => ({ worker, rows: await rowsOf(parts, worker) })));
   const unwanted = left.flatMap(({ worker, rows }) =>
     rows.filter((row) => row.desiredState === 'STOPPED').map((row) => giveBack(parts, worker.workerId, row)),
   );
@@ -100,6 +107,17 @@ export async function leftBy(
     ],
     sinceMs: Math.min(...wanted.filter(({ rows }) => rows.length > 0).map(({ worker }) => worker.expiredAtMs ?? 0)),
   };
+}
+
+/** What can't be read of one worker now must not keep what others left; the next sweep reads it again. */
+async function rowsOf(parts: DeadWorkersParts, { workerId }: WorkerReport): Promise<OwnedRow[]> {
+  try {
+    return await ownedBy(parts, workerId);
+  } catch (fault) {
+    parts.metrics.count('ReconcileErrors');
+    parts.log.warn('owned.unread', { worker_id: workerId, fault: describe(fault) });
+    return [];
+  }
 }
 
 /** What it returns gives it back, and says whom to wake up: a START may have come after the STOP that the index showed. */

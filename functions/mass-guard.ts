@@ -6,6 +6,7 @@
 export class MassGuard {
   readonly #waitMs: number;
   #sinceMs: number | undefined;
+  #lookedMs: number | undefined;
 
   /** @param waitMs one more lease */
   constructor(waitMs: number) {
@@ -14,6 +15,9 @@ export class MassGuard {
 
   /** @param nowMs monotonic. @returns whether nobody may be expired now */
   holdsBack(overdue: number, undead: number, nowMs: number): boolean {
+    // A container that slept since says nothing about now.
+    if (this.#lookedMs !== undefined && nowMs - this.#lookedMs > this.#waitMs) this.#sinceMs = undefined;
+    this.#lookedMs = nowMs;
     if (overdue * 2 <= undead) {
       this.#sinceMs = undefined;
       return false;

@@ -1,6 +1,7 @@
 import { ECSClient } from '@aws-sdk/client-ecs';
 import type { Context } from 'aws-lambda';
 import { z } from 'zod';
+import { clientOptions } from '../shared/aws.ts';
 import { systemClock as clock } from '../shared/clock.ts';
 import { type Config, readConfig, traceHeader } from '../shared/config.ts';
 import { ConfigError, describe, InputError } from '../shared/errors.ts';
@@ -63,7 +64,13 @@ function build(): { config: Config; parts: Parts } {
     workerLease: config.workerLease,
     guard: new MassGuard(config.lease.forMs),
     seen: { orphans: 0, oldestAgeMs: 0 },
-    statusOf: config.cluster === undefined ? undefined : taskStatus(new ECSClient({}), config.cluster),
+    statusOf:
+      config.cluster === undefined
+        ? undefined
+        : taskStatus(
+            new ECSClient(clientOptions({ requestTimeoutMs: config.requestTimeoutMs, maxSockets: 2, maxAttempts: 2 })),
+            config.cluster,
+          ),
     queue: sqsQueue(aws.sqs, { ...config, clock, traceHeader }),
     shards: config.shards,
     clock,

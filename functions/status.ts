@@ -11,13 +11,14 @@ import { listConnections } from './list.ts';
 export const handler = httpHandler('status', (config) => {
   const aws = clientsFor(config);
   const connections = connectionsTable(aws.dynamodb, config.tables.connections, config);
+  const workers = workersTable(aws.dynamodb, config.tables.workers);
   const { shards } = config;
   return {
-    'GET /connections/{id}': showConnection({ connections, clock }),
+    'GET /connections/{id}': showConnection({ connections, workers, clock }),
     'GET /connections': listConnections({ connections, shards, clock }),
     'GET /fleet': showFleet({
       connections,
-      workers: workersTable(aws.dynamodb, config.tables.workers),
+      workers,
       queue: sqsQueue(aws.sqs, { ...config, clock }),
       shards,
       clock,

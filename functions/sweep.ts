@@ -37,13 +37,14 @@ export async function sweep(parts: SweepParts, { dryRun, scan }: { dryRun: boole
   const toFollow = scan ? gone.dead : gone.dead.filter((worker) => diedLately(worker, clock.now()));
   const left = await leftBy(parts, toFollow, dryRun);
   const found = scan || !parts.workerLease ? await findOrphans(parts.connections, parts.shards, clock.now()) : nothing;
-  if (scan) Object.assign(parts.seen, { orphans: found.pks.length, oldestAgeMs: found.oldestAgeMs });
+  const seen = scan ? { orphans: found.pks.length, oldestAgeMs: found.oldestAgeMs } : parts.seen;
+  if (!dryRun) Object.assign(parts.seen, seen);
 
-  const orphans = left.wakeUps.length + parts.seen.orphans;
+  const orphans = left.wakeUps.length + seen.orphans;
   const oldestLeftMs = left.wakeUps.length === 0 ? 0 : clock.now() - left.sinceMs;
-  const oldestAgeSeconds = Math.round(Math.max(oldestLeftMs, parts.seen.oldestAgeMs) / 1000);
-  metrics.gauge('Orphans', orphans);
-  metrics.gauge('OldestOrphanAgeSeconds', oldestAgeSeconds);
+  const oldestAgeSeconds = Math.round(Math.max(oldestLeftMs, seen.oldestAgeMs) / 1000);
+  if (!dryRun) metrics.gauge('Orphans', orphans);
+  if (!dryRun) metrics.gauge('OldestOrphanAgeSeconds', oldestAgeSeconds);
   for (const { pk, message } of found.broken) {
     metrics.count('ReconcileErrors');
     log.error('item.broken', { connection: pk, epoch: null, message });

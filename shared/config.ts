@@ -182,6 +182,10 @@ function wrongRelations(env: Settled): string[] {
       `CONNECTION_LEASE_SECONDS (${env.CONNECTION_LEASE_SECONDS}) must not be over 43200: a dead worker is remembered for a day`,
     ],
     [
+      env.RECONCILE_EVERY <= 60,
+      `RECONCILE_EVERY (${env.RECONCILE_EVERY}) must not be over 60: the schedule calls the reconciler every minute`,
+    ],
+    [
       env.SWEEP_EVERY <= env.RECONCILE_EVERY,
       `SWEEP_EVERY (${env.SWEEP_EVERY}) must not be over RECONCILE_EVERY (${env.RECONCILE_EVERY})`,
     ],

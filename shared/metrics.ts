@@ -85,7 +85,12 @@ export function toLog(log: Log): MetricsTarget {
     log.info('metrics.published', Object.fromEntries(data.map((datum) => [datum.name, shown(datum)])));
 }
 
-export function createMetrics(target: MetricsTarget, log: Log): Metrics {
+/** @param gauges kept: published again until they are set again; once: a function that is called now and then has none in between */
+export function createMetrics(
+  target: MetricsTarget,
+  log: Log,
+  keep: { gauges: 'kept' | 'once' } = { gauges: 'kept' },
+): Metrics {
   const counters = new Map<MetricName, number>();
   const gauges = new Map<MetricName, number>();
   const distributions = new Map<MetricName, Distribution>();
@@ -106,6 +111,7 @@ export function createMetrics(target: MetricsTarget, log: Log): Metrics {
       if (data.length === 0) return;
       counters.clear();
       distributions.clear();
+      if (keep.gauges === 'once') gauges.clear();
       try {
         await target(data);
       } catch (fault) {

@@ -24,6 +24,11 @@ export const counterKey = (epoch: number, counter: number): string =>
 export const unnumberedKey = (after: Seq | undefined, epoch: number, counter: number): string =>
   `${seqKey(after ?? '0')}#u${counterKey(epoch, counter)}`;
 
+/** Whether a key belongs to a source that numbers. */
+export const isOfNumbered = (key: string): boolean => /^\d{20}(#|$)/.test(key);
+
+export const isUnnumbered = (key: string): boolean => key.startsWith('#u', seqDigits);
+
 export const partKey = (key: string, part: number): string =>
   part === 0 ? key : `${key}#p${String(part).padStart(partDigits, '0')}`;
 

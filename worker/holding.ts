@@ -66,6 +66,8 @@ export class Holding {
   /** Something else is wanted now: dial anew under the same lease. */
   async change(connection: Connection): Promise<void> {
     if (this.#over || connection.generation <= this.#connection.generation) return;
+    // Another kind of source has positions of another kind: whoever takes it finds where to resume.
+    if (connection.source.name !== this.#connection.source.name) return this.end({ why: 'drained' });
     this.#connection = connection;
     const before = this.#socket;
     await before?.close();
@@ -79,27 +81,32 @@ export class Holding {
     const { log } = this.#context;
     const renewing = new AbortController();
     const renewed = this.lease.keep(() => this.#lane?.position, renewing.signal);
-    this.#start().catch((fault: unknown) => this.#broken(fault));
+    const starting = new AbortController();
+    const started = this.#start(starting.signal).catch((fault: unknown) => this.#broken(fault));
     const ending = await this.#ending.promise;
+    starting.abort();
 
+    // At once, whatever storing takes: nothing is read from it any more.
+    const closed = this.#socket?.close();
     if (this.lease.valid()) await this.#flush();
     // Renewals go on until here: storing what was read may take a while.
     renewing.abort();
     await Promise.all([renewed, this.#status.close()]);
     this.#lane?.close();
     const after = await this.#release(ending);
-    // Before the socket is closed: that takes a while, and a lease that was given back can't be lost.
+    // A lease that was given back can't be lost.
     this.lease.close();
-    await this.#socket?.close();
+    await closed;
     // Last, so that whoever is woken up finds the old socket gone.
     if (after.wake) await this.#wakeUp();
+    await started;
     log.info('holding.ended', { ...logged(this.lease.claim), ...ending });
     return ending;
   }
 
   /** Finds where to resume, then dials. */
-  async #start(): Promise<void> {
-    const position = await recoverPosition(this.#context, this.#connection, this.lease);
+  async #start(over: AbortSignal): Promise<void> {
+    const position = await recoverPosition(this.#context, this.#connection, this.lease, over);
     if (this.#over || !this.lease.valid()) return;
     const { claim } = this.lease;
     const mayWrite = () => this.lease.valid();
@@ -186,7 +193,8 @@ export class Holding {
   #leaseLost(): void {
     const { log, metrics } = this.#context;
     const loss = this.lease.loss ?? 'expired';
-    metrics.count(loss === 'expired' ? 'LeasesExpired' : 'LeasesLost');
+    // Fenced, it is the worker's loss, and counted there.
+    if (loss !== 'fenced') metrics.count(loss === 'expired' ? 'LeasesExpired' : 'LeasesLost');
     log.warn('lease.lost', { ...logged(this.lease.claim), loss });
     this.#lane?.close();
     this.#socket?.terminate();
@@ -215,7 +223,7 @@ export class Holding {
         const after = await leases.release(this.lease.claim, release, clock.now());
         if (after !== 'refused') return { wake: wakesUp(ending, after) };
         if (release.failedGeneration === undefined) return { wake: unanswered && wakesUp(ending, undefined) };
-        // It failed for good, but meanwhile something else is wanted.
+        // It failed for good, but meanwhile something else is wanted, or nothing.
         release = { ...release, failedGeneration: undefined, status: { status: 'PENDING', attempts: 0 } };
       } catch (fault) {
         unanswered = true;

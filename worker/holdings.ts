@@ -109,7 +109,8 @@ export class Holdings {
   }
 
   /** Takes what the table says is ours although we don't hold it. */
-  adopt(row: { pk: string; leaseEpoch: number }): Promise<'settled' | 'unanswered'> {
+  async adopt(row: { pk: string; leaseEpoch: number }): Promise<'settled' | 'unanswered' | 'no-room'> {
+    if (!this.#mayTake) return 'no-room';
     return this.#claimBy(row.pk, () => adopt(this.#context, row));
   }
 

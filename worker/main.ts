@@ -24,6 +24,7 @@ import { runWorker } from './worker.ts';
 /** Why the process ended, for whoever restarts it. */
 const exitCodes = { drained: 0, crashed: 1, badConfiguration: 2, undrained: 3, unfenced: 4, 'bad-clock': 5 };
 const socketsToStore = 50;
+const ownSockets = 8;
 
 async function main(): Promise<number> {
   const config = await withTaskArn(readConfig());
@@ -71,15 +72,16 @@ function buildContext(config: Config, over: AbortSignal): Context {
   const random = Math.random;
   const log = createLog(config.logLevel, { service: config.serviceName }, () => ({ worker: presence.id }));
   const control = awsClients({ requestTimeoutMs: config.requestTimeoutMs, maxSockets: socketsToStore });
-  // Apart, so that a renewal never waits behind messages.
+  // Apart, so that what keeps leases never waits behind messages, and the worker's own never behind those of connections.
   const bulk = awsClients({ requestTimeoutMs: config.requestTimeoutMs, maxSockets: socketsToStore });
+  const own = awsClients({ requestTimeoutMs: config.requestTimeoutMs, maxSockets: ownSockets });
   const target = config.metrics.to === 'log' ? toLog(log) : toCloudWatch(control.cloudwatch, config.serviceName);
   const metrics = createMetrics(target, log);
   const messages = messagesTable(bulk.dynamodb, config.tables.messages, config.sink);
-  const workers = workersTable(control.dynamodb, config.tables.workers);
+  const workers = workersTable(own.dynamodb, config.tables.workers);
   const presence = new Presence({ config, clock, log, metrics, workers, newId: newWorkerId });
   const skew = new ClockSkew(clock);
-  watchDates(control.dynamodb, clock, (sample) => skew.add(sample));
+  for (const { dynamodb } of [control, own]) watchDates(dynamodb, clock, (sample) => skew.add(sample));
   return {
     presence,
     tombstones: new Tombstones(workers),

@@ -1,4 +1,5 @@
-import { describe } from '../shared/errors.ts';
+import pLimit from 'p-limit';
+import { BrokenItemError, describe } from '../shared/errors.ts';
 import type { OwnedRow } from '../shared/tables/connections.ts';
 import type { Item } from '../shared/tables/item.ts';
 import type { Context } from './context.ts';
@@ -8,6 +9,7 @@ import { logged } from './lease.ts';
 
 /** A claim this fresh may not be in the index yet. */
 const indexLagMs = 1000;
+const looksAtOnce = 20;
 
 /**
  * Compares, every so often, what the table says this worker owns with what it holds: one batched read for all
@@ -33,26 +35,33 @@ async function compareOnce(context: Context, holdings: Holdings, startedMs: numb
   const unseen = new Set(holdings.all().filter((holding) => holding.sinceMs < startedMs - indexLagMs));
   const workerId = context.presence.id;
   const looks: Promise<void>[] = [];
+  const atOnce = pLimit(looksAtOnce);
   let from: Item | undefined;
   do {
     const page = await context.connections.ownedBy(workerId, from);
     for (const row of page.rows) {
       const holding = holdings.get(row.pk);
       if (holding) unseen.delete(holding);
-      const look = holding ? compare(context, holding, row) : settle(context, holdings, { ...row, workerId });
-      looks.push(apart(context, { connection: row.pk, epoch: row.leaseEpoch }, look));
+      const look = () => (holding ? compare(context, holding, row) : settle(context, holdings, { ...row, workerId }));
+      looks.push(apart(context, { connection: row.pk, epoch: row.leaseEpoch }, () => atOnce(look)));
     }
     from = page.next;
   } while (from);
   // The index lags: only the items themselves can say that these aren't ours.
-  for (const holding of unseen) looks.push(apart(context, logged(holding.lease.claim), verify(context, holding)));
+  for (const holding of unseen) {
+    looks.push(apart(context, logged(holding.lease.claim), () => atOnce(() => verify(context, holding))));
+  }
   await Promise.all(looks);
 }
 
 /** One item that can't be read, or one source that is slow to close, keeps no other connection from being looked at. */
-async function apart({ log, metrics }: Context, about: ReturnType<typeof logged>, look: Promise<void>): Promise<void> {
+async function apart(
+  { log, metrics }: Context,
+  about: ReturnType<typeof logged>,
+  look: () => Promise<void>,
+): Promise<void> {
   try {
-    await look;
+    await look();
   } catch (fault) {
     metrics.count('StoreFaults');
     log.warn('owned.unsettled', { ...about, fault: describe(fault) });
@@ -87,10 +96,8 @@ async function settle(context: Context, holdings: Holdings, row: OwnedRow & { wo
   // Fenced meanwhile: what was owned under that id is no longer ours to decide.
   if (!presence.valid(row.workerId)) return;
   if (holdings.has(row.pk)) return;
-  if (row.desiredState === 'STARTED' && holdings.room > 0) {
-    await holdings.adopt(row);
-    return;
-  }
+  if (await isBroken(context, row)) return;
+  if (row.desiredState === 'STARTED' && (await holdings.adopt(row)) !== 'no-room') return;
   const claim = { pk: row.pk, owner: row.workerId, epoch: row.leaseEpoch };
   const wanted = row.desiredState === 'STARTED';
   const status = { status: wanted ? ('PENDING' as const) : ('CLOSED' as const), attempts: 0 };
@@ -98,4 +105,29 @@ async function settle(context: Context, holdings: Holdings, row: OwnedRow & { wo
   if (after === 'refused') return;
   log.info('claim.returned', logged(claim));
   if (after.desiredState === 'STARTED') await queue.send({ pk: row.pk });
+}
+
+/**
+ * A claim on an item that somebody has damaged is applied all the same, and nobody can hold it. It is given back, so that
+ * it shows among the orphans as broken, rather than to be owned by a worker that can't do anything with it.
+ */
+async function isBroken(
+  { connections, leases, clock, log }: Context,
+  row: OwnedRow & { workerId: string },
+): Promise<boolean> {
+  const claim = { pk: row.pk, owner: row.workerId, epoch: row.leaseEpoch };
+  try {
+    await connections.get(row.pk);
+    return false;
+  } catch (fault) {
+    if (!(fault instanceof BrokenItemError)) throw fault;
+    log.error('item.broken', { ...logged(claim), fault: describe(fault) });
+  }
+  try {
+    await leases.release(claim, { lastSeq: undefined, status: { status: 'PENDING', attempts: 0 } }, clock.now());
+  } catch (fault) {
+    // Applied, and answered with the same damage.
+    if (!(fault instanceof BrokenItemError)) throw fault;
+  }
+  return true;
 }

@@ -4,13 +4,15 @@ import type { Verdict } from '../shared/source.ts';
 /**
  * The life of one socket to a source, as pure rules: (state, event) -> (state, actions). All times are monotonic ms.
  *
- *   waiting ──due──> dialling ──opened──> open ──stayed open──> open, stable
- *      ^                │ refused, failed     │ closed, silent, paused too long
- *      └────────────────┴─────────────────────┘      final, or too often here ──> ended
+ *   waiting ──due──> queued ──began──> dialling ──opened──> open ──stayed open──> open, stable
+ *      ^                                  │ refused, failed     │ closed, silent, paused too long
+ *      └──────────────────────────────────┴─────────────────────┘      final, or too often here ──> ended
  */
 export type State =
   /** Until the next try is due. */
   | { name: 'waiting'; untilMs: number; failures: Failures }
+  /** Due, but many dial at once: waits for its turn. That isn't the source's fault, so no deadline runs. */
+  | { name: 'queued'; failures: Failures }
   /** From the dial to the open socket, with a deadline of its own. */
   | { name: 'dialling'; sinceMs: number; failures: Failures }
   /** Open isn't success until it has lasted: only then are the failures forgotten. */
@@ -31,6 +33,8 @@ type Failures = { inARow: number; here: number };
 export type Event =
   /** The time that `dueMs` named has come. `heardMs`: when the source last sent anything. */
   | { type: 'due'; heardMs: number }
+  /** Its turn has come: the dial begins now. */
+  | { type: 'began' }
   | { type: 'opened' }
   | { type: 'paused' }
   | { type: 'resumed'; heardMs: number }
@@ -72,6 +76,8 @@ export function dueMs(state: State, heardMs: number, rules: Rules): number | und
   switch (state.name) {
     case 'waiting':
       return state.untilMs;
+    case 'queued':
+      return undefined;
     case 'dialling':
       return state.sinceMs + rules.connectMs;
     case 'open': {
@@ -91,6 +97,10 @@ export function step(state: State, event: Event, { atMs, random }: Moment, rules
   switch (event.type) {
     case 'due':
       return due(state, event.heardMs, { atMs, random }, rules);
+    case 'began':
+      return state.name === 'queued'
+        ? stay({ name: 'dialling', sinceMs: atMs, failures: state.failures })
+        : stay(state);
     case 'opened':
       return state.name === 'dialling' ? opened(state, atMs) : stay(state);
     case 'paused':
@@ -112,7 +122,9 @@ function due(state: Exclude<State, { name: 'ended' }>, heardMs: number, moment: 
   if (at === undefined || atMs < at) return stay(state);
   switch (state.name) {
     case 'waiting':
-      return { state: { name: 'dialling', sinceMs: atMs, failures: state.failures }, actions: [{ do: 'dial' }] };
+      return { state: { name: 'queued', failures: state.failures }, actions: [{ do: 'dial' }] };
+    case 'queued':
+      return stay(state);
     case 'dialling':
       return drop(state, 'not open in time', moment, rules);
     case 'open':

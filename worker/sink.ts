@@ -44,7 +44,11 @@ export function createSink({ messages, clock, random, log, metrics, bufferBytes,
     if (filling.length === 0) return;
     const batch = filling;
     filling = [];
-    void writer(() => write(batch)).catch((fault: unknown) => log.error('sink.failed', { fault: describe(fault) }));
+    void write(batch).catch((fault: unknown) => {
+      // A mistake of ours. What is in it can't be counted as stored, so its connections can't go on.
+      log.error('sink.failed', { messages: batch.length, fault: describe(fault) });
+      for (const { lane } of batch) lane.fail(fault);
+    });
   }
 
   const owner: LaneOwner = {
@@ -75,41 +79,44 @@ export function createSink({ messages, clock, random, log, metrics, bufferBytes,
   async function write(batch: Entry[]): Promise<void> {
     let left = batch;
     for (let failures = 0; ; failures++) {
-      // A batch may have waited long: in the queue, for a retry, or because the process was frozen.
-      left = left.filter((entry) => entry.lane.mayWrite());
-      if (left.length === 0) return;
       const before = left.length;
-      left = await attempt(left);
+      left = await writer(async () => {
+        // A batch may have waited long: in the queue, for a retry, or because the process was frozen.
+        const allowed = left.filter((entry) => entry.lane.mayWrite());
+        return allowed.length === 0 ? [] : attempt(allowed);
+      });
       if (left.length === 0) return;
       if (left.length < before) failures = 0;
       metrics.count('SinkRetries');
+      // Not in a writer's place: what one connection's messages wait for must not keep those of others.
       await clock.sleep(retry.baseMs + fullJitterMs(retry, failures + 1, random()), signal);
     }
   }
 
   /** @returns those that have to be tried again */
   async function attempt(entries: Entry[]): Promise<Entry[]> {
+    let left: Set<Entry['message']>;
     try {
-      const left = new Set(
+      left = new Set(
         await messages.store(
           entries.map((entry) => entry.message),
           () => entries.every((entry) => entry.lane.mayWrite()),
           signal,
         ),
       );
-      const done = entries.filter((entry) => !left.has(entry.message));
-      const now = clock.now();
-      for (const entry of done) {
-        entry.lane.stored(entry);
-        metrics.observe('StoreLagMs', now - entry.message.timestampMs);
-      }
-      metrics.count('MessagesStored', done.length);
-      return entries.filter((entry) => left.has(entry.message));
     } catch (fault) {
       if (isInvalidRequest(fault)) return oneByOne(entries, fault);
       log.warn('messages.unanswered', { messages: entries.length, fault: describe(fault) });
       return entries;
     }
+    const done = entries.filter((entry) => !left.has(entry.message));
+    const now = clock.now();
+    for (const entry of done) {
+      entry.lane.stored(entry);
+      metrics.observe('StoreLagMs', now - entry.message.timestampMs);
+    }
+    metrics.count('MessagesStored', done.length);
+    return entries.filter((entry) => left.has(entry.message));
   }
 
   /** One message that the table can't take must not hold up those of other connections. */

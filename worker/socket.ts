@@ -155,8 +155,9 @@ class DrivenSocket implements SourceSocket {
   #dialInTurn(): void {
     const state = this.#state;
     void this.#dials(async () => {
-      // While it waited for its turn, the connect deadline may have passed, or the holding may have ended.
+      // While it waited for its turn, the holding may have ended, or its lease.
       if (!this.#plan.mayDial() || this.#state !== state) return;
+      this.#tell({ type: 'began' });
       await this.#dial();
     });
   }

@@ -1,7 +1,7 @@
 import { BatchWriteItemCommand, type DynamoDBClient, QueryCommand } from '@aws-sdk/client-dynamodb';
 import { unmarshall } from '@aws-sdk/util-dynamodb';
 import { z } from 'zod';
-import type { StoredKey } from '../sequence.ts';
+import { isOfNumbered, isUnnumbered, type Seq, type StoredKey, seqKey } from '../sequence.ts';
 import type { Item } from './item.ts';
 
 /** BatchWriteItem takes no more. */
@@ -51,29 +51,58 @@ export function messagesTable(db: DynamoDBClient, table: string, options: { ttlM
     },
 
     /**
-     * The newest keys of a connection, oldest first, from what its source numbers. One request: `most` keys, or as many
-     * as stand in one megabyte.
+     * The newest keys of a connection, oldest first, from what its source numbers, back to `after` at most.
+     * Frames without a number don't count towards `most`: each owner stores them under keys of its own, while numbers
+     * come again under the same keys, so only of these there is a bound on how many can lie beyond a hole.
+     * @param after what is known to be complete
      */
-    async newestNumbered(pk: string, most: number): Promise<{ keys: StoredKey[]; truncated: boolean }> {
-      const answer = await db.send(
-        new QueryCommand({
-          TableName: table,
-          KeyConditionExpression: 'pk = :pk',
-          ProjectionExpression: 'sk, prev_sk, part, parts',
-          ExpressionAttributeValues: { ':pk': { S: pk } },
-          ScanIndexForward: false,
-          ConsistentRead: true,
-          Limit: most,
-        }),
-      );
-      const rows = (answer.Items ?? []).map((item) => storedRow.parse(unmarshall(item)));
-      const numbered = rows.reverse().filter((row) => /^\d{20}(#|$)/.test(row.sk));
-      return {
-        keys: numbered.map((row) => ({ sk: row.sk, prev: row.prev_sk, more: row.part < row.parts - 1 })),
-        truncated: answer.LastEvaluatedKey !== undefined,
-      };
+    async newestNumbered(
+      pk: string,
+      after: Seq | undefined,
+      most: number,
+    ): Promise<{ keys: StoredKey[]; truncated: boolean }> {
+      const newestFirst: StoredKey[] = [];
+      let numbered = 0;
+      let from: Item | undefined;
+      for (let pages = 0; pages < mostPages; pages++) {
+        const answer = await db.send(
+          new QueryCommand({
+            TableName: table,
+            KeyConditionExpression: after === undefined ? 'pk = :pk' : 'pk = :pk AND sk >= :after',
+            ProjectionExpression: 'sk, prev_sk, part, parts',
+            ExpressionAttributeValues: {
+              ':pk': { S: pk },
+              ...(after === undefined ? {} : { ':after': { S: seqKey(after) } }),
+            },
+            ScanIndexForward: false,
+            ConsistentRead: true,
+            Limit: most,
+            ExclusiveStartKey: from,
+          }),
+        );
+        const page = (answer.Items ?? []).map(toStoredKey);
+        const keys = page.filter(({ sk }) => isOfNumbered(sk));
+        const numbers = keys.filter(({ sk }) => !isUnnumbered(sk)).length;
+        newestFirst.push(...keys);
+        numbered += numbers;
+        from = answer.LastEvaluatedKey;
+        // A page that was cut by its size, and holds numbers only, is more than may be on its way at once.
+        const megabyte = numbers > 0 && numbers === page.length && page.length < most;
+        if (!from || numbered >= most || megabyte)
+          return { keys: newestFirst.reverse(), truncated: from !== undefined };
+      }
+      // Too much of something else lies above them. Without a look at all that counts, only what is known is certain.
+      return { keys: [], truncated: true };
     },
   };
+}
+
+/** Pages of one recovery. More stand above the numbers only where the source was of another kind meanwhile. */
+const mostPages = 20;
+
+function toStoredKey(item: Item): StoredKey {
+  const row = storedRow.parse(unmarshall(item));
+  return { sk: row.sk, prev: row.prev_sk, more: row.part < row.parts - 1 };
 }
 
 const storedRow = z.object({

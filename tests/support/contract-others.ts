@@ -15,7 +15,7 @@ function message(pk: string, sk: string, more: Partial<Message> = {}): Message {
 export function messagesContract(getStore: GetStore): void {
   const table = () => messagesTable(getStore().dynamodb, getStore().tables.messages, { ttlMs: 86_400_000 });
   const newest = async (pk: string, most: number) => {
-    const { keys, truncated } = await table().newestNumbered(pk, most);
+    const { keys, truncated } = await table().newestNumbered(pk, undefined, most);
     return { keys: keys.map(({ sk }) => sk), truncated };
   };
 
@@ -76,9 +76,30 @@ export function messagesContract(getStore: GetStore): void {
       await table().store(batch.reverse(), always, signal);
       expect(await newest('CONN#newest', 100)).toEqual({ keys, truncated: false });
       expect(await newest('CONN#newest', 2)).toEqual({ keys: keys.slice(3), truncated: true });
-      const { keys: rows } = await table().newestNumbered('CONN#newest', 100);
+      const { keys: rows } = await table().newestNumbered('CONN#newest', undefined, 100);
       expect(rows.map(({ prev }) => prev)).toEqual([undefined, ...keys.slice(0, 4)]);
       expect(rows.map(({ more }) => more)).toEqual([false, false, true, false, false]);
+    });
+
+    test('frames without a number don’t count, however many owners have stored theirs', async () => {
+      const [five, six] = [seqKey('5'), seqKey('6')];
+      const unnumbered = Array.from({ length: 8 }, (_, epoch) => unnumberedKey('6', epoch, 1));
+      await table().store(
+        [five, six, ...unnumbered].map((sk) => message('CONN#beats', sk)),
+        always,
+        signal,
+      );
+      expect((await newest('CONN#beats', 2)).keys).toEqual([five, six, ...unnumbered]);
+    });
+
+    test('back to what is known, and no further', async () => {
+      await table().store(
+        ['1', '2', '3', '4'].map((seq) => message('CONN#known', seqKey(seq))),
+        always,
+        signal,
+      );
+      const { keys, truncated } = await table().newestNumbered('CONN#known', '3', 10);
+      expect([keys.map(({ sk }) => sk), truncated]).toEqual([[seqKey('3'), seqKey('4')], false]);
     });
 
     test('what the source does not number is not taken for a number', async () => {

@@ -1,5 +1,5 @@
 /** A messages table whose every answer a test decides. Nothing else could lose, delay or reorder them at will. */
-import type { StoredKey } from '../../shared/sequence.ts';
+import type { Seq, StoredKey } from '../../shared/sequence.ts';
 import type { Message, MessagesTable } from '../../shared/tables/messages.ts';
 
 /** What a query page holds at most, whatever it projects. */
@@ -57,7 +57,11 @@ export class FakeMessages implements MessagesTable {
     return promise;
   }
 
-  newestNumbered(pk: string, most: number): Promise<{ keys: StoredKey[]; truncated: boolean }> {
+  newestNumbered(
+    pk: string,
+    _after: Seq | undefined,
+    most: number,
+  ): Promise<{ keys: StoredKey[]; truncated: boolean }> {
     return Promise.resolve(this.newest(pk, most));
   }
 

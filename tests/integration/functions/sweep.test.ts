@@ -134,7 +134,7 @@ describe('metrics', () => {
     let times = 0;
     const depth = () => (times++ === 0 ? Promise.reject(new Error('away')) : home.queue.depth());
     const { parts: some, published } = home.parts({ queue: { ...home.queue, depth } });
-    await expect(sweepThrough(some, { ...timing, everyMs: 60, sweepMs: 50 })).resolves.toEqual({
+    await expect(sweepThrough(some, { ...timing, everyMs: 2_000, sweepMs: 1_900 })).resolves.toEqual({
       sweeps: 2,
       failed: 1,
     });

@@ -32,8 +32,17 @@ describe('waiting', () => {
     expect(dueMs(waiting, 0, rules)).toBe(700);
     expect(at(waiting, { type: 'due', heardMs: 0 }, 699)).toEqual({ state: waiting, actions: [] });
     expect(at(waiting, { type: 'due', heardMs: 0 }, 700)).toEqual({
-      state: { name: 'dialling', sinceMs: 700, failures },
+      state: { name: 'queued', failures },
       actions: [{ do: 'dial' }],
+    });
+  });
+
+  test('in the queue no deadline runs: it isn’t the source that is slow', () => {
+    const queued: State = { name: 'queued', failures };
+    expect(dueMs(queued, 0, rules)).toBeUndefined();
+    expect(at(queued, { type: 'began' }, 60_000)).toEqual({
+      state: { name: 'dialling', sinceMs: 60_000, failures },
+      actions: [],
     });
   });
 
@@ -41,10 +50,13 @@ describe('waiting', () => {
     expect(begin(4, 123)).toEqual({ name: 'waiting', untilMs: 123, failures: { inARow: 4, here: 0 } });
   });
 
-  test.each<Event>([{ type: 'opened' }, { type: 'paused' }, { type: 'resumed', heardMs: 0 }])('ignores a late $type', (event) => {
-    const waiting: State = { name: 'waiting', untilMs: 700, failures };
-    expect(at(waiting, event, 10)).toEqual({ state: waiting, actions: [] });
-  });
+  test.each<Event>([{ type: 'opened' }, { type: 'paused' }, { type: 'resumed', heardMs: 0 }])(
+    'ignores a late $type',
+    (event) => {
+      const waiting: State = { name: 'waiting', untilMs: 700, failures };
+      expect(at(waiting, event, 10)).toEqual({ state: waiting, actions: [] });
+    },
+  );
 });
 
 describe('dialling', () => {
