@@ -75,8 +75,10 @@ export class Holding {
     const { log } = this.#context;
     const renewing = new AbortController();
     const renewed = this.lease.keep(() => this.#lane?.position, renewing.signal);
-    this.#start().catch((fault: unknown) => this.#broken(fault));
+    const starting = new AbortController();
+    const started = this.#start(starting.signal).catch((fault: unknown) => this.#broken(fault));
     const ending = await this.#ending.promise;
+    starting.abort();
 
     if (this.lease.valid()) await this.#flush();
     // Renewals go on until here: storing what was read may take a while.
@@ -89,13 +91,14 @@ export class Holding {
     await this.#socket?.close();
     // Last, so that whoever is woken up finds the old socket gone.
     if (after.wake) await this.#wakeUp();
+    await started;
     log.info('holding.ended', { ...logged(this.lease.claim), ...ending });
     return ending;
   }
 
   /** Finds where to resume, then dials. */
-  async #start(): Promise<void> {
-    const position = await recoverPosition(this.#context, this.#connection, this.lease);
+  async #start(over: AbortSignal): Promise<void> {
+    const position = await recoverPosition(this.#context, this.#connection, this.lease, over);
     if (this.#over || !this.lease.valid()) return;
     const { claim } = this.lease;
     const mayWrite = () => this.lease.valid();
