@@ -171,6 +171,14 @@ export class Fleet {
     return items;
   }
 
+  /** Until when each worker's own lease runs, by worker id; Unix ms. */
+  async workerLeases(): Promise<Map<string, number>> {
+    const answer = await this.system.dynamodb.send(new ScanCommand({ TableName: this.system.tables.workers }));
+    return new Map(
+      (answer.Items ?? []).map((item) => [item.worker_id?.S ?? '', Number(item.lease_expires_at_ms?.N ?? 0)]),
+    );
+  }
+
   /** Stops the flow, waits until what was due is stored, and counts. For connections that are open. */
   async account(ids: string[]): Promise<Account> {
     await this.source.control({ rate: 0 });

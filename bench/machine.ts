@@ -1,6 +1,8 @@
 /** Processor and memory of processes, as Linux counts them. */
+import { execFile } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
 import { availableParallelism, cpus } from 'node:os';
+import { promisify } from 'node:util';
 
 /** Linux tells processes' times in this unit on every architecture that it runs on, whatever the kernel's own is. */
 const TICKS_PER_SECOND = 100;
@@ -48,6 +50,13 @@ export function shareOfOthers(before: Usage, after: Usage): number {
 export function describeMachine(): string {
   const model = cpus()[0]?.model ?? 'unknown processor';
   return `${availableParallelism()} cores (${model}), Node ${process.versions.node}`;
+}
+
+/** The commit that is measured, with a `+` when files that it knows were changed since. */
+export async function revision(): Promise<string> {
+  const git = async (...args: string[]): Promise<string> => (await promisify(execFile)('git', args)).stdout.trim();
+  const changed = await git('status', '--porcelain', '--untracked-files=no');
+  return `${await git('rev-parse', '--short', 'HEAD')}${changed === '' ? '' : '+'}`;
 }
 
 async function statFields(pid: number): Promise<(number: number) => number> {

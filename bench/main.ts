@@ -11,7 +11,7 @@ import { bold, dim, messageOf, red, say, seconds } from '../local/console.ts';
 import type { Bench, Case, Outcome } from './case.ts';
 import { cases } from './cases.ts';
 import { Fleet, type FleetOptions } from './fleet.ts';
-import { describeMachine, shareOfOthers, usage } from './machine.ts';
+import { describeMachine, revision, shareOfOthers, usage } from './machine.ts';
 import { type Result, type Run, resultOf, showOutcome, showRun, toMarkdown } from './report.ts';
 
 const TRIES = 2;
@@ -77,12 +77,14 @@ async function measure(subject: Case): Promise<Result> {
   const tries: Outcome[] = [];
   for (;;) {
     const before = await usage();
+    const revisionNow = await revision();
     const outcome = await attempt(subject);
     const after = await usage();
     tries.push(outcome);
     showOutcome(outcome);
     const tookMs = after.atMs - before.atMs;
-    const result = resultOf(subject, tries, { ms: before.atMs, othersShare: shareOfOthers(before, after), tookMs });
+    const othersShare = shareOfOthers(before, after);
+    const result = resultOf(subject, tries, { ms: before.atMs, revision: revisionNow, othersShare, tookMs });
     if (result.reached || tries.length === TRIES) return result;
     say(dim('    once more'));
   }

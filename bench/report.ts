@@ -6,6 +6,7 @@ import type { Case, Outcome } from './case.ts';
 export interface Result {
   name: string;
   at: string;
+  revision: string;
   what: string;
   mustBe: string;
   published: string;
@@ -30,7 +31,7 @@ const LOADED = 0.15;
 export function resultOf(
   subject: Case,
   tries: Outcome[],
-  at: { ms: number; othersShare: number; tookMs: number },
+  at: { ms: number; revision: string; othersShare: number; tookMs: number },
 ): Result {
   const { name, what, mustBe, published } = subject;
   const outcome = tries.at(-1) ?? { checks: [] };
@@ -39,6 +40,7 @@ export function resultOf(
   return {
     name,
     at: new Date(at.ms).toISOString(),
+    revision: at.revision,
     what,
     mustBe,
     published,
@@ -83,7 +85,7 @@ export function toMarkdown({ machine, quick, results }: Run): string {
   const details = results.flatMap((result) => [
     `### ${result.name}`,
     '',
-    `At ${result.at}, in ${Math.round(result.tookMs / 1000)} s.`,
+    `At ${result.at}, in ${Math.round(result.tookMs / 1000)} s, revision ${result.revision}.`,
     '',
     ...result.outcome.checks.map(
       ({ what, measured, mustBe, reached }) => `- ${reached ? '' : '**missed** '}${what}: ${measured} (${mustBe})`,

@@ -44,7 +44,7 @@ export const hastySource: Case = {
         exactly('other sockets closed', otherReports.filter(({ disconnects }) => disconnects.length > 0).length, 0),
         exactly('lost by others', account.lost, 0),
       ],
-      notes: [`${dials.reduce((sum, one) => sum + one, 0) / dials.length} attempts each on average`],
+      notes: [`${(dials.reduce((sum, one) => sum + one, 0) / dials.length).toFixed(1)} attempts each on average`],
     };
   },
 };

@@ -3,6 +3,8 @@ import { atMost, type Case, exactly, holds, inSeconds } from '../case.ts';
 import { type Fleet, idsOf } from '../fleet.ts';
 
 const SHORT_MS = 10_000;
+/** What was on its way when the silence began has been answered, or never will be. */
+const LAST_ANSWER_MS = 4_000;
 /** Past the lease of whoever renewed right before, and some. */
 const LONG_MS = 30_000;
 const LEASE_MS = 20_000;
@@ -33,8 +35,10 @@ export const silence: Case = {
     fleet.proxy.control({ silentForMs: LONG_MS });
     bench.say(`silent for ${LONG_MS / 1000} s`);
     const beganMs = Date.now();
-    await sleep(LONG_MS - 1_000);
-    const marginsMs = await leftOfLease(fleet, ids, beganMs);
+    await sleep(LAST_ANSWER_MS);
+    const leaseEndsMs = await leaseEnds(fleet);
+    await sleep(LONG_MS - LAST_ANSWER_MS - 1_000);
+    const marginsMs = await leftOfLease(fleet, ids, leaseEndsMs, beganMs);
     await sleep(1_000);
     const answersAgainMs = Date.now();
     const back = await fleet.allOpen(ids, 120_000);
@@ -61,12 +65,24 @@ export const silence: Case = {
   },
 };
 
-/** How much of its lease, as everybody else sees it in the item, was left when each socket closed. Not closed: `-Infinity`. */
-async function leftOfLease(fleet: Fleet, ids: string[], sinceMs: number): Promise<number[]> {
-  const items = await fleet.items();
+/** Until when everybody else leaves each connection to its owner: as long as its lease runs, and that of its worker where workers have one. */
+async function leaseEnds(fleet: Fleet): Promise<Map<string, number>> {
+  const [items, workers] = await Promise.all([fleet.items(), fleet.workerLeases()]);
+  const ofWorker = (owner: string | null): number =>
+    process.env.WORKER_LEASE === 'off' ? Number.POSITIVE_INFINITY : (workers.get(owner ?? '') ?? 0);
+  return new Map([...items].map(([id, { expiresAtMs, owner }]) => [id, Math.min(expiresAtMs, ofWorker(owner))]));
+}
+
+/** How much of its lease was left when each socket closed. Not closed: `-Infinity`. */
+async function leftOfLease(
+  fleet: Fleet,
+  ids: string[],
+  leaseEndsMs: Map<string, number>,
+  sinceMs: number,
+): Promise<number[]> {
   return (await fleet.reports(ids)).map(({ id, open, disconnects }) => {
     const closedAtMs = disconnects.findLast(({ at }) => at >= sinceMs)?.at;
     if (open > 0 || closedAtMs === undefined) return Number.NEGATIVE_INFINITY;
-    return (items.get(id)?.expiresAtMs ?? 0) - closedAtMs;
+    return (leaseEndsMs.get(id) ?? 0) - closedAtMs;
   });
 }

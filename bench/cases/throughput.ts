@@ -41,7 +41,7 @@ export const throughput: Case = {
       notes: [
         `stored ${Math.round(perSecond)} a second of ${ids.length * OFFERED_PER_SECOND} offered`,
         `the worker used ${percent(busy.cpuSeconds / busy.seconds)} of a core, DynamoDB ${percent(dynamodbCpu / busy.seconds)}`,
-        `without messages it used ${percent(idleShare)} of a core, for ${ids.length} renewals every 5 s; without those, ${Math.round(stored / forMessages)} messages per CPU-second`,
+        `holding ${ids.length} without messages it used ${percent(idleShare)} of a core; less that, ${Math.round(stored / forMessages)} messages per CPU-second`,
         `sockets paused ${paused} times, batches tried again ${retries} times`,
       ],
     };
