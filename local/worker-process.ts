@@ -36,6 +36,8 @@ export interface StoppedTask {
   stoppedAtMs: number;
 }
 
+/** As the Dockerfile starts it, with the heap that Node gives itself in a task of a gigabyte. */
+const asInTheImage = ['--max-semi-space-size=8', '--max-old-space-size=512'];
 const RESTART_MS = 500;
 const RESTART_CAP_MS = 10_000;
 /** A process that lived so long didn't fail to start. */
@@ -125,7 +127,7 @@ export class WorkerProcess {
     const service = await startService({
       name: `worker ${this.number}`,
       command: process.execPath,
-      args: ['--import', join(import.meta.dirname, 'parent-guard.ts'), this.#options.script],
+      args: [...asInTheImage, '--import', join(import.meta.dirname, 'parent-guard.ts'), this.#options.script],
       env: { ...this.#options.env, TASK_ARN: taskArn },
       cwd: this.#options.root,
       logFile: this.logFile,
