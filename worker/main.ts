@@ -34,7 +34,7 @@ async function main(): Promise<number> {
   const { log, presence } = context;
   for (const signal of ['SIGTERM', 'SIGINT'] as const) {
     process.on(signal, () => {
-      log.info('worker.stopping', { signal });
+      if (!stop.signal.aborted) log.info('worker.stopping', { signal });
       stop.abort();
     });
   }

@@ -43,9 +43,10 @@ function run(): Promise<{ code: number | null; events: { event: string; level: s
   const script = join(import.meta.dirname, '..', '..', 'worker', 'main.ts');
   const child = spawn(process.execPath, [script], { env, stdio: ['ignore', 'pipe', 'inherit'] });
   let output = '';
+  let told = false;
   child.stdout.on('data', (chunk: Buffer) => {
     output += chunk.toString();
-    if (output.includes('worker.registered')) child.kill('SIGTERM');
+    if (output.includes('worker.registered') && !told) told = child.kill('SIGTERM');
   });
   return new Promise((resolve) =>
     child.once('close', (code) => {
@@ -64,9 +65,10 @@ test.each([
     offset.ms = ms;
     const { code, events } = await run();
     expect(code).toBe(5);
-    expect(events.map(({ event }) => event)).toEqual(['worker.started', 'clock.skewed', 'worker.ended']);
-    expect(events[1]).toMatchObject({ level: 'error', ahead_ms: expect.any(Number), allowed_ms: 250 });
-    expect(Math.abs(Number((events[1] as unknown as { ahead_ms: number }).ahead_ms) + ms)).toBeLessThan(1_000);
+    expect(events.map(({ event }) => event).sort()).toEqual(['clock.skewed', 'worker.ended', 'worker.started']);
+    const said = events.find(({ event }) => event === 'clock.skewed');
+    expect(said).toMatchObject({ level: 'error', ahead_ms: expect.any(Number), allowed_ms: 250 });
+    expect(Math.abs(Number((said as unknown as { ahead_ms: number }).ahead_ms) + ms)).toBeLessThan(1_000);
   },
   30_000,
 );
