@@ -167,6 +167,12 @@ export const variants: Variant[] = [
     },
   },
   {
+    name: 'asked-too-early',
+    flaw: 'whether messages may be written is asked before their request is made, and not when it is ready to go',
+    sender: (send) => (command, options) =>
+      send(command instanceof BatchWriteItemCommand ? new BatchWriteItemCommand(command.input) : command, options),
+  },
+  {
     name: 'release-unconditional',
     flaw: 'a release is written whoever owns the connection by then',
     sender: rewriting(({ UpdateExpression: update }) =>

@@ -11,24 +11,11 @@ import { Random } from './random.ts';
 import { Scheduler } from './scheduler.ts';
 import { SimulatedSource } from './source.ts';
 import { Store } from './store.ts';
-import { Table, tableNames } from './table.ts';
+import { newTables, type Table, tableNames } from './table.ts';
 import { Trace } from './trace.ts';
 import type { Variant } from './variant.ts';
 
 export type Settings = { seed: number; trace: boolean; variant: Variant | undefined; workerLease: boolean };
-
-/** What the deployed table looks like: see deploy/tables.yml. */
-const shapes = {
-  [tableNames.connections]: {
-    key: { hash: 'pk' },
-    indexes: [
-      { name: 'by_desired_state', hash: 'desired_shard', range: 'lease_expires_at_ms', also: [] },
-      { name: 'by_owner', hash: 'lease_owner', range: 'pk', also: ['desired_state', 'generation', 'lease_epoch'] },
-    ],
-  },
-  [tableNames.workers]: { key: { hash: 'worker_id' } },
-  [tableNames.messages]: { key: { hash: 'pk', range: 'sk' } },
-};
 
 /** Everything that a simulation consists of, before anything happens in it. */
 export class World {
@@ -62,7 +49,7 @@ export class World {
     const config = readConfig(environment(settings, this.random.fork()));
     this.#mostSkewMs = config.lease.skewMs / 2;
     this.config = settings.variant?.config?.(config) ?? config;
-    this.tables = Object.fromEntries(Object.entries(shapes).map(([name, shape]) => [name, new Table(shape)]));
+    this.tables = newTables();
     const { scheduler, faults } = this;
     this.storeNetwork = new Network(scheduler, this.random.fork(), faults, 'store');
     this.queueNetwork = new Network(scheduler, this.random.fork(), faults, 'queue');
@@ -115,6 +102,9 @@ export class World {
       random: this.random.fork(),
       network: this.storeNetwork,
       timeoutMs: this.config.requestTimeoutMs,
+      onPrepare: (sent) => {
+        if (this.random.chance(0.5)) this.#springTrap(sent);
+      },
       onSend: (sent) => {
         this.checks.sent(sent);
         this.#springTrap(sent);
