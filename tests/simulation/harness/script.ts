@@ -7,7 +7,7 @@ import { calm, type Weather } from './network.ts';
 import { noTrouble } from './queue.ts';
 import type { Reconciler } from './reconciler.ts';
 import { goodMood, type Mood, type SimulatedSource } from './source.ts';
-import type { World } from './world.ts';
+import { mostIndexLagMs, type World } from './world.ts';
 
 export type Cast = { world: World; fleet: Fleet; api: Api; reconciler: Reconciler };
 
@@ -51,7 +51,7 @@ const acts = {
   clock: { weight: 2, do: clockStep },
   events: { weight: 6, do: someEvent },
   manyEvents: { weight: 2, do: manyEvents },
-  deletion: { weight: 1, do: deletion },
+  deletion: { weight: 2, do: deletion },
   reconciler: { weight: 2, do: reconcilerTrouble },
   byHand: { weight: 1, do: byHand },
   falseEvent: { weight: 1, do: falseEvent },
@@ -173,7 +173,7 @@ function queueWeather({ world }: Cast): void {
 
 function indexLag({ world }: Cast): void {
   const { random } = world;
-  world.indexLagMs = random.pick([5, 100, 800, 5000]);
+  world.indexLagMs = random.pick([5, 100, 800, mostIndexLagMs]);
   world.pageRows = random.pick([1, 2, 3, 10]);
   world.leaveOut = random.pick([0, 0.05, 0.3]);
 }

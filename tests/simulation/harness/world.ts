@@ -17,6 +17,19 @@ import type { Variant } from './variant.ts';
 
 export type Settings = { seed: number; trace: boolean; variant: Variant | undefined; workerLease: boolean };
 
+/** A read that is answered later counts as trouble. */
+const promptMs = 100;
+/** The most that the script lets an index stay behind. */
+export const mostIndexLagMs = 5000;
+
+/**
+ * How long a worker that can read may go on with what somebody deleted: until the index shows it, and the next look at all
+ * that it owns (which leaves out what is younger than a second), with a read or two that are under way.
+ */
+function blindMs({ stopCheckMs, requestTimeoutMs }: Config): number {
+  return mostIndexLagMs + 1000 + stopCheckMs + 2 * requestTimeoutMs;
+}
+
 /** Everything that a simulation consists of, before anything happens in it. */
 export class World {
   readonly settings: Settings;
@@ -26,6 +39,8 @@ export class World {
   readonly config: Config;
   readonly faults = new Map<string, number>();
   readonly sources = new Map<string, SimulatedSource>();
+  /** The host behind each worker id that was ever taken. */
+  readonly owners = new Map<string, Host>();
   readonly tables: Record<string, Table>;
   readonly store: Store;
   readonly storeNetwork: Network;
@@ -59,7 +74,9 @@ export class World {
       scheduler,
       sources: this.sources,
       item: (table, key) => this.tables[table]?.get(key),
-      blindMs: this.config.connectionLease.forMs,
+      blindMs: blindMs(this.config),
+      latestWriteMs: 60_000,
+      hostOf: (workerId) => this.owners.get(workerId),
     });
     const lags = this.random.fork();
     this.store = new Store({
@@ -110,7 +127,8 @@ export class World {
         this.#springTrap(sent);
       },
     });
-    const changed = settings.variant?.sender?.(send, { world: this, host }) ?? send;
+    const watched = this.#watchReads(send, host);
+    const changed = settings.variant?.sender?.(watched, { world: this, host }) ?? watched;
     return asClient(skew ? this.#dated(changed, host, skew) : changed);
   }
 
@@ -119,6 +137,19 @@ export class World {
     if (!trap || trap.kind !== kindOf(command)) return;
     this.trap = undefined;
     this.scheduler.at(this.scheduler.nowMs, () => trap.spring(host));
+  }
+
+  #watchReads(send: Sender, host: Host): Sender {
+    return async (command, options) => {
+      const sentMs = this.scheduler.nowMs;
+      const answer = send(command, options);
+      if (kindOf(command) !== 'read') return answer;
+      try {
+        return await answer;
+      } finally {
+        if (this.scheduler.nowMs - sentMs > promptMs) this.checks.unread(host);
+      }
+    };
   }
 
   #dated(send: Sender, { clock }: Host, skew: ClockSkew): Sender {
