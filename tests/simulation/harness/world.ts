@@ -15,7 +15,14 @@ import { newTables, type Table, tableNames } from './table.ts';
 import { Trace } from './trace.ts';
 import type { Variant } from './variant.ts';
 
-export type Settings = { seed: number; trace: boolean; variant: Variant | undefined; workerLease: boolean };
+export type Settings = {
+  seed: number;
+  trace: boolean;
+  variant: Variant | undefined;
+  workerLease: boolean;
+  /** Comes on top of what chance has chosen. */
+  environment?: NodeJS.ProcessEnv;
+};
 
 /** A read that is answered later counts as trouble. */
 const promptMs = 100;
@@ -38,6 +45,8 @@ export class World {
   readonly scheduler: Scheduler;
   readonly config: Config;
   readonly faults = new Map<string, number>();
+  /** How many requests were sent to the store. */
+  readonly requests = new Map<Kind, number>();
   readonly sources = new Map<string, SimulatedSource>();
   /** The host behind each worker id that was ever taken. */
   readonly owners = new Map<string, Host>();
@@ -123,6 +132,8 @@ export class World {
         if (this.random.chance(0.5)) this.#springTrap(sent);
       },
       onSend: (sent) => {
+        const kind = kindOf(sent.command);
+        this.requests.set(kind, (this.requests.get(kind) ?? 0) + 1);
         this.checks.sent(sent);
         this.#springTrap(sent);
       },
@@ -216,5 +227,6 @@ function environment(settings: Settings, random: Random): NodeJS.ProcessEnv {
     WORKER_LEASE: settings.workerLease ? 'on' : 'off',
     // Seldom so short that it runs out before the end.
     CONNECTION_LEASE_SECONDS: settings.workerLease ? String(random.pick([3600, 3600, 3600, 60])) : '20',
+    ...settings.environment,
   };
 }
