@@ -43,6 +43,7 @@ const acts = {
   storeWeather: { weight: 5, do: storeWeather },
   storeAimed: { weight: 5, do: storeAimed },
   storeSilent: { weight: 4, do: storeSilent },
+  lastWord: { weight: 4, do: lastWord },
   queueWeather: { weight: 2, do: queueWeather },
   indexLag: { weight: 2, do: indexLag },
   drop: { weight: 3, do: drop },
@@ -163,6 +164,18 @@ function storeSilent({ world, fleet }: Cast): void {
     host,
     random.pick([random.int(1000, 8000), random.int(8000, 22_000), random.int(20_000, 45_000)]),
   );
+}
+
+/** A renewal takes long and is answered just in time; after it, the host is cut off until its lease is over. */
+function lastWord({ world }: Cast): void {
+  const { random, config, storeNetwork } = world;
+  const kind: Kind = config.workerLease ? 'worker' : 'renew';
+  storeNetwork.aimed = { kind, weather: { slow: 1 } };
+  const spring = (host: Host) => {
+    if (storeNetwork.aimed?.kind === kind) storeNetwork.aimed = undefined;
+    storeNetwork.silence(host, random.int(22_000, 40_000));
+  };
+  world.trap = { kind, spring };
 }
 
 function queueWeather({ world }: Cast): void {
