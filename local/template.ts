@@ -4,8 +4,9 @@
  */
 import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { mkdir, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { z } from 'zod';
 
@@ -70,9 +71,41 @@ export async function compileTemplate(
   signal: AbortSignal,
 ): Promise<Template> {
   const cacheFile = join(root, '.local', 'templates', `${await fingerprint(root)}.json`);
-  const cached = await readIfThere(cacheFile);
-  if (cached !== null) return readTemplate(cached);
-  // A package folder of its own: several local systems, or a deployment, may be packaging at the same time.
+  for (;;) {
+    const cached = await readIfThere(cacheFile);
+    if (cached !== null) return readTemplate(cached);
+    signal.throwIfAborted();
+    // One at a time: `serverless` also writes where it isn't told to, and two of them would delete that from each other.
+    const unlock = await lock(`${cacheFile}.lock`);
+    if (unlock === null) await sleep(lockPollMs);
+    else await packageOnce(root, env, signal, cacheFile).finally(unlock);
+  }
+}
+
+const lockPollMs = 200;
+/** Longer than packaging takes on a busy machine: whoever held a lock that old was killed. */
+const lockStaleMs = 120_000;
+
+/** @returns what gives it back; `null` when somebody else has it */
+async function lock(folder: string): Promise<(() => Promise<void>) | null> {
+  await mkdir(dirname(folder), { recursive: true });
+  try {
+    await mkdir(folder);
+    return () => rm(folder, { recursive: true, force: true });
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
+  }
+  const found = await stat(folder).catch(() => null);
+  if (found !== null && Date.now() - found.mtimeMs > lockStaleMs) await rm(folder, { recursive: true, force: true });
+  return null;
+}
+
+async function packageOnce(
+  root: string,
+  env: Record<string, string>,
+  signal: AbortSignal,
+  cacheFile: string,
+): Promise<void> {
   const packageDir = join('.local', 'package', String(process.pid));
   try {
     const args = [serverlessBin(root), 'package', '--stage', 'local', '--package', packageDir];
@@ -81,11 +114,9 @@ export async function compileTemplate(
       throw new Error(`serverless.yml can't be packaged:\n${error.stdout ?? error.message}`);
     });
     const text = await readFile(join(root, packageDir, 'cloudformation-template-update-stack.json'), 'utf8');
-    const template = readTemplate(text);
-    await mkdir(join(root, '.local', 'templates'), { recursive: true });
+    readTemplate(text);
     await writeFile(`${cacheFile}.${process.pid}`, text);
     await rename(`${cacheFile}.${process.pid}`, cacheFile);
-    return template;
   } finally {
     await rm(join(root, packageDir), { recursive: true, force: true });
   }

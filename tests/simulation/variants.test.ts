@@ -5,6 +5,8 @@ import { variants } from './variants.ts';
 
 /** A checker that never fails checks nothing: each protocol that is broken on purpose has to be found out. */
 const most = 2000;
+/** Most take a second or two, on a busy machine several times as long; this is for what hangs. */
+const withinMs = 900_000;
 
 describe('a broken protocol is found out', () => {
   test.each(variants)(
@@ -15,6 +17,6 @@ describe('a broken protocol is found out', () => {
       console.log(`${name}: ${describeViolation(broken)}`);
       expect(broken.seed).toBeLessThanOrEqual(most);
     },
-    240_000,
+    withinMs,
   );
 });

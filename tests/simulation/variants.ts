@@ -9,7 +9,7 @@ import {
 import { isRefused } from '../../shared/errors.ts';
 import { laterOf } from '../../shared/sequence.ts';
 import { type Entry, Lane } from '../../worker/lane.ts';
-import { Lease } from '../../worker/lease.ts';
+import { Lease, type Loss } from '../../worker/lease.ts';
 import { Term, type Writing } from '../../worker/term.ts';
 import { Tombstones } from '../../worker/tombstones.ts';
 import { both, forgiving, replaced, rewriting, without } from './harness/rewrite.ts';
@@ -165,6 +165,23 @@ export const variants: Variant[] = [
       );
       return send(new BatchWriteItemCommand({ RequestItems }), options);
     },
+  },
+  {
+    name: 'deletion-ignored',
+    flaw: 'a worker that finds the item of what it holds deleted goes on as long as its lease runs',
+    patch: () =>
+      replaced(Lease.prototype, 'lose', ({ value: lose }) => ({
+        value(this: Lease, loss: Loss) {
+          if (loss !== 'gone') lose.call(this, loss);
+        },
+      })),
+    workerLease: true,
+  },
+  {
+    name: 'asked-too-early',
+    flaw: 'whether messages may be written is asked before their request is made, and not when it is ready to go',
+    sender: (send) => (command, options) =>
+      send(command instanceof BatchWriteItemCommand ? new BatchWriteItemCommand(command.input) : command, options),
   },
   {
     name: 'release-unconditional',

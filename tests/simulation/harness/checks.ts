@@ -2,6 +2,7 @@ import { BatchWriteItemCommand, UpdateItemCommand } from '@aws-sdk/client-dynamo
 import { isLater } from '../../../shared/sequence.ts';
 import type { Item } from '../../../shared/tables/item.ts';
 import type { Sent } from './client.ts';
+import type { Host } from './host.ts';
 import { kindOf } from './kinds.ts';
 import type { Scheduler } from './scheduler.ts';
 import type { SimulatedSource } from './source.ts';
@@ -16,9 +17,16 @@ type Options = {
   sources: Map<string, SimulatedSource>;
   /** The true item, as it is now. */
   item: (table: string, key: string) => Item | undefined;
-  /** How long a worker may go on without knowing that somebody deleted the item: nobody can tell it earlier. */
+  /** How long a worker may go on without knowing that somebody deleted the item, while it can read. */
   blindMs: number;
+  /** No request is applied later than this after it was sent. */
+  latestWriteMs: number;
+  /** The process that took this worker id. */
+  hostOf: (workerId: string) => Host | undefined;
 };
+
+/** Who owned an item when somebody deleted it. Nobody tells him: he finds out when he next reads what he owns. */
+type Unaware = { pk: string; owner: string; epoch: string | undefined; sinceMs: number };
 
 /** What has been stored of one connection, by the source's own count. */
 type Kept = { stored: Set<number>; completeUpTo: number; keyOfFrame: Map<string, string> };
@@ -30,9 +38,11 @@ type Kept = { stored: Set<number>; completeUpTo: number; keyOfFrame: Map<string,
 export class Checks {
   violation: Violation | undefined;
   messages = 0;
-  /** Connections whose source has really said no for good, and those whose item somebody deleted, with the true time. */
+  /** Connections whose source has really said no for good. */
   readonly refusedForGood = new Set<string>();
-  readonly #deletedMs = new Map<string, number>();
+  readonly #unaware: Unaware[] = [];
+  /** When a host's last read was slow or unanswered. */
+  readonly #unreadMs = new Map<Host, number>();
   readonly #options: Options;
   readonly #highestEpoch = new Map<string, number>();
   readonly #kept = new Map<string, Kept>();
@@ -57,7 +67,7 @@ export class Checks {
   sent({ host, command }: Sent): void {
     if (command instanceof BatchWriteItemCommand) {
       for (const { PutRequest } of command.input.RequestItems?.[tableNames.messages] ?? []) {
-        if (PutRequest?.Item) this.#owns('stores a message', PutRequest.Item['worker_id']?.S, PutRequest.Item);
+        if (PutRequest?.Item) this.#owns(host, 'stores a message', PutRequest.Item['worker_id']?.S, PutRequest.Item);
       }
     }
     // A release is sent again until it is answered; by then the connection may be somebody else's, and it is refused.
@@ -65,23 +75,30 @@ export class Checks {
     if (command instanceof UpdateItemCommand && (kind === 'renew' || kind === 'status')) {
       const { Key, ExpressionAttributeValues: values = {} } = command.input;
       const what = kind === 'renew' ? 'renews a lease' : 'writes a status';
-      this.#owns(`${what} from ${host.name}`, values[':owner']?.S, {
+      this.#owns(host, what, values[':owner']?.S, {
         pk: Key?.['pk'],
         lease_epoch: values[':epoch'],
       } as Item);
     }
   }
 
-  /** A host dials. */
-  dialled(pk: string, hostOwns: boolean, lastSeq: string | null): void {
+  /** A host couldn't read, or had to wait for it. */
+  unread(host: Host): void {
+    this.#unreadMs.set(host, this.#options.scheduler.nowMs);
+  }
+
+  /** A host dials. @param isItself whether a worker id is its own */
+  dialled(pk: string, host: Host, isItself: (workerId: string) => boolean, lastSeq: string | null): void {
     const item = this.#options.item(tableNames.connections, pk);
     const source = this.#options.sources.get(pk);
-    if (!item || !source) return;
+    const isUnaware = this.#unaware.some((one) => one.pk === pk && isItself(one.owner) && this.#mayNotKnow(one, host));
+    const owner = item?.['lease_owner']?.S;
+    if (!isUnaware && !(owner !== undefined && isItself(owner)))
+      this.violate(1, `${host.name}, which doesn't own ${pk}, dials it`);
+    if (!item || !source || isUnaware) return;
     const dial = `${pk} ${item['lease_epoch']?.N}`;
     const first = !this.#dialled.has(dial);
     this.#dialled.add(dial);
-    if (this.#isBlind(pk)) return;
-    if (!hostOwns) this.violate(1, `a worker that doesn't own ${pk} dials it`);
     if (first) this.#passes(pk, lastSeq ?? '0', 'the first dial of an epoch');
   }
 
@@ -92,8 +109,11 @@ export class Checks {
       if ((is ?? 0) > (was ?? 0)) this.violate(2, `${key} is dead, and renews its lease`);
     }
     if (table !== tableNames.connections) return;
-    if (!after) this.#deletedMs.set(key, this.#options.scheduler.nowMs);
-    else this.#changedConnection(key, before, after);
+    if (after) this.#changedConnection(key, before, after);
+    else if (before?.['lease_owner']?.S !== undefined) {
+      const [owner, epoch] = [before['lease_owner'].S, before['lease_epoch']?.N];
+      this.#unaware.push({ pk: key, owner, epoch, sinceMs: this.#options.scheduler.nowMs });
+    }
   }
 
   #changedConnection(pk: string, before: Item | undefined, after: Item): void {
@@ -136,7 +156,7 @@ export class Checks {
     this.messages++;
     const kept = this.#keptOf(pk);
     const elsewhere = kept.keyOfFrame.get(text);
-    if (elsewhere !== undefined && !this.#isBlind(pk))
+    if (elsewhere !== undefined && !this.#hadTwo(pk))
       this.violate(1, `${text} is stored twice: ${elsewhere} and ${after['sk']?.S}`);
     kept.keyOfFrame.set(text, after['sk']?.S ?? '');
     const source = this.#options.sources.get(pk);
@@ -146,23 +166,34 @@ export class Checks {
   }
 
   /** At this moment, by the true table, the connection belongs to this worker in this epoch. */
-  #owns(what: string, owner: string | undefined, { pk, lease_epoch: epoch }: Item): void {
+  #owns(host: Host, what: string, owner: string | undefined, { pk, lease_epoch: epoch }: Item): void {
     const key = pk?.S ?? '';
     const item = this.#options.item(tableNames.connections, key);
-    if (this.#isBlind(key)) return;
     const worker = this.#options.item(tableNames.workers, owner ?? '');
     if (worker?.['expired_at_ms']) this.violate(1, `${owner}, which is dead, ${what} for ${key}`);
-    const now = item && `${item['lease_owner']?.S ?? 'nobody'} in epoch ${item['lease_epoch']?.N}`;
     if (item?.['lease_owner']?.S === owner && item?.['lease_epoch']?.N === epoch?.N) return;
+    const isUnaware = (one: Unaware) => one.pk === key && one.owner === owner && one.epoch === epoch?.N;
+    if (this.#unaware.some((one) => isUnaware(one) && this.#mayNotKnow(one, host))) return;
+    const now = item && `${item['lease_owner']?.S ?? 'nobody'} in epoch ${item['lease_epoch']?.N}`;
     this.violate(
       1,
-      `${owner} in epoch ${epoch?.N} ${what} for ${key}, which belongs to ${now ?? 'nobody: there is no item'}`,
+      `${owner} (${host.name}) in epoch ${epoch?.N} ${what} for ${key}, which belongs to ${now ?? 'nobody: there is no item'}`,
     );
   }
 
-  #isBlind(pk: string): boolean {
-    const deletedMs = this.#deletedMs.get(pk);
-    return deletedMs !== undefined && this.#options.scheduler.nowMs < deletedMs + this.#options.blindMs;
+  /** @param laterMs so much later than it may act without knowing */
+  #mayNotKnow({ sinceMs }: Unaware, host: Host, laterMs = 0): boolean {
+    const couldReadMs = Math.max(sinceMs, host.thawedMs, this.#unreadMs.get(host) ?? 0);
+    return this.#options.scheduler.nowMs < couldReadMs + this.#options.blindMs + laterMs;
+  }
+
+  /** Whether two workers may have stored what they received of it, and a write of one of them may just have arrived. */
+  #hadTwo(key: string): boolean {
+    const { hostOf, latestWriteMs } = this.#options;
+    return this.#unaware.some((one) => {
+      const host = one.pk === key ? hostOf(one.owner) : undefined;
+      return host !== undefined && this.#mayNotKnow(one, host, latestWriteMs);
+    });
   }
 
   #keptOf(pk: string): Kept {

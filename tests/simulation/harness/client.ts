@@ -21,11 +21,34 @@ export type ClientParts = {
   store: Store;
   host: Host;
   timeoutMs: number;
+  /** What comes just before `onSend`, for a request that asks once more when it is ready to go. */
+  onPrepare: (sent: Sent) => void;
   onSend: (sent: Sent) => void;
 };
 
 /** One host's client of the simulated DynamoDB: what it sends is applied later, or never, and so is the answer. */
 export function storeSender(parts: ClientParts): Sender {
+  const transmit = transmitter(parts);
+  return (command, options) => {
+    if (!(command instanceof BatchWriteItemCommand)) return transmit(command, options);
+    return prepared(parts, command, () => transmit(command, options));
+  };
+}
+
+/** Making and signing a request takes turns, in any of which the process may be stopped; then its own middleware is asked. */
+async function prepared(
+  { scheduler, host, onPrepare }: ClientParts,
+  command: BatchWriteItemCommand,
+  transmit: () => Promise<object>,
+): Promise<object> {
+  onPrepare({ host, command, atMs: scheduler.nowMs });
+  await new Promise<void>((ready) => host.deliver(scheduler.nowMs, ready));
+  const output = async () => ({ response: undefined, output: await transmit() });
+  const handle = command.middlewareStack.resolve(output as never, {});
+  return (await handle({ input: command.input })).output;
+}
+
+function transmitter(parts: ClientParts): Sender {
   const { scheduler, random, network, host, timeoutMs, onSend } = parts;
 
   return (command, options = {}) => {

@@ -30,7 +30,6 @@ export class Fleet {
   /** Told of each process that is gone. */
   onEnd: (host: Host) => void = () => undefined;
   readonly #world: World;
-  readonly #owners = new Map<string, Host>();
   #started = 0;
 
   constructor(world: World, size: number) {
@@ -40,7 +39,7 @@ export class Fleet {
 
   /** The host behind a worker id. */
   hostOf(workerId: string): Host | undefined {
-    return this.#owners.get(workerId);
+    return this.#world.owners.get(workerId);
   }
 
   running(): Member[] {
@@ -134,20 +133,19 @@ export class Fleet {
 
   /** A process takes a fresh id after each fence. */
   #newId(host: Host): string {
-    const fresh = `w${this.#owners.size + 1}`;
+    const fresh = `w${this.#world.owners.size + 1}`;
     const id = this.#world.settings.variant?.newId?.(fresh, { world: this.#world, host }) ?? fresh;
-    this.#owners.set(id, host);
+    this.#world.owners.set(id, host);
     return id;
   }
 
   #connect(member: Member, url: URL): SimulatedSocket {
-    const { scheduler, random, sources, checks, tables } = this.#world;
+    const { scheduler, random, sources, checks } = this.#world;
     const { host, sockets } = member;
     const pk = `CONN#${url.pathname.slice(1)}`;
     const source = sources.get(pk);
     if (!source) throw new Error(`nothing is at ${url.href}`);
-    const owner = tables['connections']?.get(pk)?.['lease_owner']?.S;
-    checks.dialled(pk, owner !== undefined && this.hostOf(owner) === host, url.searchParams.get('last_seq'));
+    checks.dialled(pk, host, (workerId) => this.hostOf(workerId) === host, url.searchParams.get('last_seq'));
     const socket = new SimulatedSocket({ scheduler, random, host, source }, url);
     sockets.add(socket);
     socket.once('close', () => sockets.delete(socket));

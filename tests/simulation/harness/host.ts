@@ -18,6 +18,8 @@ export class Host {
   state: 'running' | 'frozen' | 'dead' = 'running';
   /** Its wall clock is ahead of the true time by this. */
   skewMs: number;
+  /** When it last went on after having been stopped. */
+  thawedMs = 0;
   /** Called once, when it dies. */
   onDeath: (() => void)[] = [];
   readonly #scheduler: Scheduler;
@@ -83,6 +85,7 @@ export class Host {
   #thaw(): void {
     if (this.state !== 'frozen') return;
     this.state = 'running';
+    this.thawedMs = this.#scheduler.nowMs;
     this.#scheduler.note('host.thawed', () => `${this.name}, ${this.#held.length} waiting`);
     const held = this.#held;
     this.#held = [];

@@ -29,9 +29,15 @@ export class Reconciler {
 
   /** As if somebody had deployed it anew: whatever runs is ended, and the schedule begins at once. */
   redeploy(): void {
-    for (const host of this.#running) host.die('killed');
+    this.remove();
     this.next = 'works';
     this.#every(0);
+  }
+
+  /** Ends whatever runs of it; nothing invokes it any more. */
+  remove(): void {
+    for (const host of this.#running) host.die('killed');
+    this.#schedule++;
   }
 
   byHand(payload: object): void {

@@ -7,7 +7,7 @@ import { calm, type Weather } from './network.ts';
 import { noTrouble } from './queue.ts';
 import type { Reconciler } from './reconciler.ts';
 import { goodMood, type Mood, type SimulatedSource } from './source.ts';
-import type { World } from './world.ts';
+import { mostIndexLagMs, type World } from './world.ts';
 
 export type Cast = { world: World; fleet: Fleet; api: Api; reconciler: Reconciler };
 
@@ -43,6 +43,7 @@ const acts = {
   storeWeather: { weight: 5, do: storeWeather },
   storeAimed: { weight: 5, do: storeAimed },
   storeSilent: { weight: 4, do: storeSilent },
+  lastWord: { weight: 4, do: lastWord },
   queueWeather: { weight: 2, do: queueWeather },
   indexLag: { weight: 2, do: indexLag },
   drop: { weight: 3, do: drop },
@@ -51,7 +52,7 @@ const acts = {
   clock: { weight: 2, do: clockStep },
   events: { weight: 6, do: someEvent },
   manyEvents: { weight: 2, do: manyEvents },
-  deletion: { weight: 1, do: deletion },
+  deletion: { weight: 2, do: deletion },
   reconciler: { weight: 2, do: reconcilerTrouble },
   byHand: { weight: 1, do: byHand },
   falseEvent: { weight: 1, do: falseEvent },
@@ -165,6 +166,18 @@ function storeSilent({ world, fleet }: Cast): void {
   );
 }
 
+/** A renewal takes long and is answered just in time; after it, the host is cut off until its lease is over. */
+function lastWord({ world }: Cast): void {
+  const { random, config, storeNetwork } = world;
+  const kind: Kind = config.workerLease ? 'worker' : 'renew';
+  storeNetwork.aimed = { kind, weather: { slow: 1 } };
+  const spring = (host: Host) => {
+    if (storeNetwork.aimed?.kind === kind) storeNetwork.aimed = undefined;
+    storeNetwork.silence(host, random.int(22_000, 40_000));
+  };
+  world.trap = { kind, spring };
+}
+
 function queueWeather({ world }: Cast): void {
   const { random, queue, queueNetwork } = world;
   queueNetwork.weather = weathers[random.pick(['calm', 'rough', 'bad', 'storm'])] ?? calm;
@@ -173,7 +186,7 @@ function queueWeather({ world }: Cast): void {
 
 function indexLag({ world }: Cast): void {
   const { random } = world;
-  world.indexLagMs = random.pick([5, 100, 800, 5000]);
+  world.indexLagMs = random.pick([5, 100, 800, mostIndexLagMs]);
   world.pageRows = random.pick([1, 2, 3, 10]);
   world.leaveOut = random.pick([0, 0.05, 0.3]);
 }

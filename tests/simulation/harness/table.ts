@@ -8,6 +8,19 @@ export type KeyShape = { hash: string; range?: string };
 export type IndexShape = KeyShape & { name: string /** Beside the keys. */; also: string[] };
 export type TableShape = { key: KeyShape; indexes?: IndexShape[] };
 
+/** What the deployed tables look like: see deploy/tables.yml. */
+export const tableShapes: Record<string, TableShape> = {
+  [tableNames.connections]: {
+    key: { hash: 'pk' },
+    indexes: [
+      { name: 'by_desired_state', hash: 'desired_shard', range: 'lease_expires_at_ms', also: [] },
+      { name: 'by_owner', hash: 'lease_owner', range: 'pk', also: ['desired_state', 'generation', 'lease_epoch'] },
+    ],
+  },
+  [tableNames.workers]: { key: { hash: 'worker_id' } },
+  [tableNames.messages]: { key: { hash: 'pk', range: 'sk' } },
+};
+
 type Pending = { atMs: number; key: string; row: Item | undefined };
 
 /** One index: a copy that follows its table after a while, each item's changes in their order. */
@@ -127,6 +140,11 @@ export class Table {
   startKey(row: Item, key: KeyShape): Item {
     return pickFrom(row, [...new Set([...keysOf(key), ...keysOf(this.shape.key)])]);
   }
+}
+
+/** Empty ones, by their names. */
+export function newTables(): Record<string, Table> {
+  return Object.fromEntries(Object.entries(tableShapes).map(([name, shape]) => [name, new Table(shape)]));
 }
 
 export function keysOf({ hash, range }: KeyShape): string[] {

@@ -11,24 +11,31 @@ import { Random } from './random.ts';
 import { Scheduler } from './scheduler.ts';
 import { SimulatedSource } from './source.ts';
 import { Store } from './store.ts';
-import { Table, tableNames } from './table.ts';
+import { newTables, type Table, tableNames } from './table.ts';
 import { Trace } from './trace.ts';
 import type { Variant } from './variant.ts';
 
-export type Settings = { seed: number; trace: boolean; variant: Variant | undefined; workerLease: boolean };
-
-/** What the deployed table looks like: see deploy/tables.yml. */
-const shapes = {
-  [tableNames.connections]: {
-    key: { hash: 'pk' },
-    indexes: [
-      { name: 'by_desired_state', hash: 'desired_shard', range: 'lease_expires_at_ms', also: [] },
-      { name: 'by_owner', hash: 'lease_owner', range: 'pk', also: ['desired_state', 'generation', 'lease_epoch'] },
-    ],
-  },
-  [tableNames.workers]: { key: { hash: 'worker_id' } },
-  [tableNames.messages]: { key: { hash: 'pk', range: 'sk' } },
+export type Settings = {
+  seed: number;
+  trace: boolean;
+  variant: Variant | undefined;
+  workerLease: boolean;
+  /** Comes on top of what chance has chosen. */
+  environment?: NodeJS.ProcessEnv;
 };
+
+/** A read that is answered later counts as trouble. */
+const promptMs = 100;
+/** The most that the script lets an index stay behind. */
+export const mostIndexLagMs = 5000;
+
+/**
+ * How long a worker that can read may go on with what somebody deleted: until the index shows it, and the next look at all
+ * that it owns (which leaves out what is younger than a second), with a read or two that are under way.
+ */
+function blindMs({ stopCheckMs, requestTimeoutMs }: Config): number {
+  return mostIndexLagMs + 1000 + stopCheckMs + 2 * requestTimeoutMs;
+}
 
 /** Everything that a simulation consists of, before anything happens in it. */
 export class World {
@@ -38,7 +45,11 @@ export class World {
   readonly scheduler: Scheduler;
   readonly config: Config;
   readonly faults = new Map<string, number>();
+  /** How many requests were sent to the store. */
+  readonly requests = new Map<Kind, number>();
   readonly sources = new Map<string, SimulatedSource>();
+  /** The host behind each worker id that was ever taken. */
+  readonly owners = new Map<string, Host>();
   readonly tables: Record<string, Table>;
   readonly store: Store;
   readonly storeNetwork: Network;
@@ -62,7 +73,7 @@ export class World {
     const config = readConfig(environment(settings, this.random.fork()));
     this.#mostSkewMs = config.lease.skewMs / 2;
     this.config = settings.variant?.config?.(config) ?? config;
-    this.tables = Object.fromEntries(Object.entries(shapes).map(([name, shape]) => [name, new Table(shape)]));
+    this.tables = newTables();
     const { scheduler, faults } = this;
     this.storeNetwork = new Network(scheduler, this.random.fork(), faults, 'store');
     this.queueNetwork = new Network(scheduler, this.random.fork(), faults, 'queue');
@@ -72,7 +83,9 @@ export class World {
       scheduler,
       sources: this.sources,
       item: (table, key) => this.tables[table]?.get(key),
-      blindMs: this.config.connectionLease.forMs,
+      blindMs: blindMs(this.config),
+      latestWriteMs: 60_000,
+      hostOf: (workerId) => this.owners.get(workerId),
     });
     const lags = this.random.fork();
     this.store = new Store({
@@ -115,12 +128,18 @@ export class World {
       random: this.random.fork(),
       network: this.storeNetwork,
       timeoutMs: this.config.requestTimeoutMs,
+      onPrepare: (sent) => {
+        if (this.random.chance(0.5)) this.#springTrap(sent);
+      },
       onSend: (sent) => {
+        const kind = kindOf(sent.command);
+        this.requests.set(kind, (this.requests.get(kind) ?? 0) + 1);
         this.checks.sent(sent);
         this.#springTrap(sent);
       },
     });
-    const changed = settings.variant?.sender?.(send, { world: this, host }) ?? send;
+    const watched = this.#watchReads(send, host);
+    const changed = settings.variant?.sender?.(watched, { world: this, host }) ?? watched;
     return asClient(skew ? this.#dated(changed, host, skew) : changed);
   }
 
@@ -129,6 +148,19 @@ export class World {
     if (!trap || trap.kind !== kindOf(command)) return;
     this.trap = undefined;
     this.scheduler.at(this.scheduler.nowMs, () => trap.spring(host));
+  }
+
+  #watchReads(send: Sender, host: Host): Sender {
+    return async (command, options) => {
+      const sentMs = this.scheduler.nowMs;
+      const answer = send(command, options);
+      if (kindOf(command) !== 'read') return answer;
+      try {
+        return await answer;
+      } finally {
+        if (this.scheduler.nowMs - sentMs > promptMs) this.checks.unread(host);
+      }
+    };
   }
 
   #dated(send: Sender, { clock }: Host, skew: ClockSkew): Sender {
@@ -195,5 +227,6 @@ function environment(settings: Settings, random: Random): NodeJS.ProcessEnv {
     WORKER_LEASE: settings.workerLease ? 'on' : 'off',
     // Seldom so short that it runs out before the end.
     CONNECTION_LEASE_SECONDS: settings.workerLease ? String(random.pick([3600, 3600, 3600, 60])) : '20',
+    ...settings.environment,
   };
 }
