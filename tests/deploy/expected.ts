@@ -128,7 +128,7 @@ export const onlyInTemplate = {
   EventsLambdaFunction: armFunction,
   StatusLambdaFunction: armFunction,
   ReconcileLambdaFunction: armFunction,
-  ReconcileLambdaEvConf: { Properties: { MaximumRetryAttempts: 0, MaximumEventAgeInSeconds: 60 } },
+  ReconcileLambdaEvConf: { Properties: { MaximumRetryAttempts: 2, MaximumEventAgeInSeconds: 300 } },
   WakeUpDeadLetterQueue: { Properties: { SqsManagedSseEnabled: { 'Fn::If': ['HasKmsKey', expect.anything(), true] } } },
   WorkerTask: {
     Properties: {
