@@ -157,7 +157,7 @@ export const onlyInTemplate = {
   WorkerScaling: { Properties: { MinCapacity: '2', MaxCapacity: '10' } },
   WorkerScalingPolicy: {
     Properties: {
-      TargetTrackingScalingPolicyConfiguration: { TargetValue: '490', ScaleOutCooldown: 120, ScaleInCooldown: 900 },
+      TargetTrackingScalingPolicyConfiguration: { TargetValue: '490', ScaleOutCooldown: '120', ScaleInCooldown: '900' },
     },
   },
   ApiGatewayUsagePlan: { Properties: { Throttle: { RateLimit: 200, BurstLimit: 500 }, Quota: { Limit: 1_000_000 } } },
