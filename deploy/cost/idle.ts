@@ -128,7 +128,7 @@ function workerSettings(task: Record<string, unknown>) {
     heartbeatSeconds: numberOf(of('HEARTBEAT_EVERY')),
     stopCheckSeconds: numberOf(of('STOP_CHECK_EVERY')),
     metricsSeconds: numberOf(of('METRICS_EVERY')),
-    longPollSeconds: numberOf(of('LONG_POLL') ?? 10),
+    longPollSeconds: numberOf(of('LONG_POLL')),
     shards: numberOf(of('SHARDS')),
   };
 }

@@ -128,7 +128,7 @@ export const onlyInTemplate = {
   EventsLambdaFunction: armFunction,
   StatusLambdaFunction: armFunction,
   ReconcileLambdaFunction: armFunction,
-  ReconcileLambdaEvConf: { Properties: { MaximumRetryAttempts: 0, MaximumEventAgeInSeconds: 60 } },
+  ReconcileLambdaEvConf: { Properties: { MaximumRetryAttempts: 2, MaximumEventAgeInSeconds: 300 } },
   WakeUpDeadLetterQueue: { Properties: { SqsManagedSseEnabled: { 'Fn::If': ['HasKmsKey', expect.anything(), true] } } },
   WorkerTask: {
     Properties: {
@@ -157,7 +157,7 @@ export const onlyInTemplate = {
   WorkerScaling: { Properties: { MinCapacity: '2', MaxCapacity: '10' } },
   WorkerScalingPolicy: {
     Properties: {
-      TargetTrackingScalingPolicyConfiguration: { TargetValue: '490', ScaleOutCooldown: 120, ScaleInCooldown: 900 },
+      TargetTrackingScalingPolicyConfiguration: { TargetValue: '490', ScaleOutCooldown: '120', ScaleInCooldown: '900' },
     },
   },
   ApiGatewayUsagePlan: { Properties: { Throttle: { RateLimit: 200, BurstLimit: 500 }, Quota: { Limit: 1_000_000 } } },

@@ -92,6 +92,8 @@ async function everything(): Promise<void> {
   await start('unsent');
 
   await show({ resource: '/connections/{id}', path: { id: 'one' } });
+  // Somebody owns it, and may be dead.
+  await show({ resource: '/connections/{id}', path: { id: 'left' } });
   await show({ resource: '/connections' });
   await show({ resource: '/connections', query: { owner: 'crashed' } });
   await show({ resource: '/fleet' });
