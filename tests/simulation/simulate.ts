@@ -1,7 +1,7 @@
 // npm run simulate -- [--seeds 2000] [--from 1] [--seed S [--trace]] [--variant name] [--worker-lease on|off]
 import { parseArgs } from 'node:util';
 import { describeTotal, describeViolation, explain } from './harness/report.ts';
-import { runSeeds, workerLeaseOf } from './harness/seeds.ts';
+import { endProcesses, runSeeds, workerLeaseOf } from './harness/seeds.ts';
 import { simulate } from './harness/simulation.ts';
 import { variantNamed } from './variants.ts';
 
@@ -52,6 +52,7 @@ async function many(): Promise<boolean> {
       );
     },
   });
+  await endProcesses();
   const { broken } = total;
   if (broken) {
     const { seed } = broken;

@@ -1,6 +1,6 @@
-import { describe, expect, test } from '@jest/globals';
+import { afterAll, describe, expect, test } from '@jest/globals';
 import { describeTotal, explain } from './harness/report.ts';
-import { runSeeds, workerLeaseOf } from './harness/seeds.ts';
+import { endProcesses, runSeeds, workerLeaseOf } from './harness/seeds.ts';
 import { simulate } from './harness/simulation.ts';
 
 /** About a minute of CPU time: half a minute on two cores that have nothing else to do. */
@@ -9,6 +9,8 @@ const seeds = 2000;
 const withinMs = 900_000;
 
 describe('the fleet in simulation', () => {
+  afterAll(endProcesses);
+
   test(
     `keeps all invariants for ${seeds} seeds`,
     async () => {

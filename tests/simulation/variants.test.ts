@@ -1,6 +1,6 @@
-import { describe, expect, test } from '@jest/globals';
+import { afterAll, describe, expect, test } from '@jest/globals';
 import { describeViolation } from './harness/report.ts';
-import { runSeeds } from './harness/seeds.ts';
+import { endProcesses, runSeeds } from './harness/seeds.ts';
 import { variants } from './variants.ts';
 
 /** A checker that never fails checks nothing: each protocol that is broken on purpose has to be found out. */
@@ -9,6 +9,8 @@ const most = 2000;
 const withinMs = 900_000;
 
 describe('a broken protocol is found out', () => {
+  afterAll(endProcesses);
+
   test.each(variants)(
     '$name: $flaw',
     async ({ name, workerLease }) => {

@@ -1,4 +1,5 @@
-import { fork } from 'node:child_process';
+import { type ChildProcess, fork } from 'node:child_process';
+import { once } from 'node:events';
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import type { Chunk, ChunkDone } from './child.ts';
@@ -29,7 +30,7 @@ const chunkSize = 10;
 /** Most seeds run under the worker lease, which is the default; the others as the published design does. */
 export const workerLeaseOf = (seed: number): boolean => seed % 4 !== 0;
 
-/** Runs the seeds on all cores, until they are through or one of them breaks an invariant. */
+/** Runs the seeds on all cores, until they are through or one of them breaks an invariant. Afterwards: `endProcesses`. */
 export async function runSeeds(options: SeedsOptions): Promise<Total> {
   const { from, seeds, variant, workerLease, onProgress, signal } = options;
   const total: Total = { seeds: 0, virtualMs: 0, messages: 0, longestSettledMs: 0, faults: {}, broken: undefined };
@@ -51,24 +52,38 @@ export async function runSeeds(options: SeedsOptions): Promise<Total> {
   return total;
 }
 
+/** Processes that have nothing to do: to start one takes as long as some thirty seeds. */
+const idle: ChildProcess[] = [];
+
+/** Ends the processes that earlier runs have left for later ones. */
+export async function endProcesses(): Promise<void> {
+  const ends = idle.splice(0).map((child) => {
+    const ended = once(child, 'exit');
+    child.disconnect();
+    return ended;
+  });
+  await Promise.all(ends);
+}
+
 /** One process that takes chunks as long as there are any. */
 function runChild(nextChunk: () => Chunk | undefined, onDone: (done: ChunkDone) => void): Promise<void> {
   return new Promise((resolve, reject) => {
-    const child = fork(join(import.meta.dirname, 'child.ts'), { execArgv: ['--disable-warning=ExperimentalWarning'] });
+    const child =
+      idle.pop() ??
+      fork(join(import.meta.dirname, 'child.ts'), { execArgv: ['--disable-warning=ExperimentalWarning'] });
     const give = () => {
       const chunk = nextChunk();
-      if (chunk) child.send(chunk);
-      else child.disconnect();
+      if (chunk) return child.send(chunk);
+      child.removeAllListeners();
+      idle.push(child);
+      return resolve();
     };
     child.on('message', (done) => {
       onDone(done as ChunkDone);
       give();
     });
     child.on('error', reject);
-    child.on('exit', (code, signal) => {
-      if (code === 0) resolve();
-      else reject(new Error(`a process of the simulation ended with ${signal ?? code}`));
-    });
+    child.on('exit', (code, signal) => reject(new Error(`a process of the simulation ended with ${signal ?? code}`)));
     give();
   });
 }

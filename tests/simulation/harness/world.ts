@@ -1,4 +1,6 @@
+import { UpdateItemCommand } from '@aws-sdk/client-dynamodb';
 import { type Config, readConfig } from '../../../shared/config.ts';
+import { isRefused } from '../../../shared/errors.ts';
 import type { Log } from '../../../shared/log.ts';
 import type { ClockSkew } from '../../../shared/skew.ts';
 import { Checks } from './checks.ts';
@@ -10,7 +12,7 @@ import { SimulatedQueue } from './queue.ts';
 import { Random } from './random.ts';
 import { Scheduler } from './scheduler.ts';
 import { SimulatedSource } from './source.ts';
-import { Store } from './store.ts';
+import { type Command, Store } from './store.ts';
 import { newTables, type Table, tableNames } from './table.ts';
 import { Trace } from './trace.ts';
 import type { Variant } from './variant.ts';
@@ -24,6 +26,15 @@ export type Settings = {
   environment?: NodeJS.ProcessEnv;
 };
 
+/** The key of the item that this request makes, if there is none. */
+function createdBy(command: Command): string | undefined {
+  if (!(command instanceof UpdateItemCommand)) return undefined;
+  const { ConditionExpression, Key } = command.input;
+  return ConditionExpression === 'attribute_not_exists(pk)' ? Key?.['pk']?.S : undefined;
+}
+
+/** No request is applied later than this after it was sent. */
+const latestWriteMs = 60_000;
 /** A read that is answered later counts as trouble. */
 const promptMs = 100;
 /** The most that the script lets an index stay behind. */
@@ -63,6 +74,8 @@ export class World {
   /** What happens to the first host that sends a request of this kind, right after it has. */
   trap: { kind: Kind; spring: (host: Host) => void } | undefined;
   readonly #hosts: Host[] = [];
+  /** What may still arrive of the STARTs that make a new item. */
+  readonly #creating = new Set<{ pk: string; untilMs: number }>();
   readonly #mostSkewMs: number;
 
   constructor(settings: Settings) {
@@ -84,7 +97,7 @@ export class World {
       sources: this.sources,
       item: (table, key) => this.tables[table]?.get(key),
       blindMs: blindMs(this.config),
-      latestWriteMs: 60_000,
+      latestWriteMs,
       hostOf: (workerId) => this.owners.get(workerId),
     });
     const lags = this.random.fork();
@@ -138,7 +151,7 @@ export class World {
         this.#springTrap(sent);
       },
     });
-    const watched = this.#watchReads(send, host);
+    const watched = this.#watched(send, host);
     const changed = settings.variant?.sender?.(watched, { world: this, host }) ?? watched;
     return asClient(skew ? this.#dated(changed, host, skew) : changed);
   }
@@ -150,10 +163,12 @@ export class World {
     this.scheduler.at(this.scheduler.nowMs, () => trap.spring(host));
   }
 
-  #watchReads(send: Sender, host: Host): Sender {
+  #watched(send: Sender, host: Host): Sender {
     return async (command, options) => {
       const sentMs = this.scheduler.nowMs;
       const answer = send(command, options);
+      const created = createdBy(command);
+      if (created !== undefined) this.#creates(created, sentMs, answer);
       if (kindOf(command) !== 'read') return answer;
       try {
         return await answer;
@@ -161,6 +176,14 @@ export class World {
         if (this.scheduler.nowMs - sentMs > promptMs) this.checks.unread(host);
       }
     };
+  }
+
+  /** Remembers it until it is certain that it has arrived. */
+  #creates(pk: string, sentMs: number, answer: Promise<object>): void {
+    const create = { pk, untilMs: sentMs + latestWriteMs };
+    this.#creating.add(create);
+    const arrived = () => this.#creating.delete(create);
+    answer.then(arrived, (fault: unknown) => isRefused(fault) && arrived());
   }
 
   #dated(send: Sender, { clock }: Host, skew: ClockSkew): Sender {
@@ -200,6 +223,8 @@ export class World {
     if (!table || !before) return false;
     // Epochs begin at the time in seconds: they can't come back as long as they are behind it by more than clocks differ.
     if (Number(before['lease_epoch']?.N ?? 0) * 1000 + 3000 > this.nowMs()) return false;
+    // Nor do they hold against such a START that was sent before and arrives after: nothing is left to tell that it is old.
+    for (const create of this.#creating) if (create.pk === pk && this.scheduler.nowMs < create.untilMs) return false;
     this.scheduler.note('item.deleted', () => pk);
     table.put(pk, undefined, this.scheduler.nowMs, () => 0);
     this.checks.written({ table: tableNames.connections, key: pk, before, after: undefined });
