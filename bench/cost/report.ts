@@ -148,5 +148,5 @@ function reads(all: Measured[]): string {
 
 function stopCheckLine(largest: Measured): string {
   const perConnection = total(largest, 'readUnits', isStopCheck) / largest.connections;
-  return `The STOP check grows with connections: each worker reads its own entries of the index by_owner every 10 s, half a unit for each 4 KB of them: ${figure(perConnection)} units per connection-hour. STOP_CHECK_EVERY divides it. The reconciler reads the workers table at each sweep, which grows by a unit with every dozen rows or so (the living, and the dead of the last week), and once a minute each of the SHARDS parts of the index of orphans, half a unit while it is empty. Neither sees a connection that is owned.`;
+  return `The STOP check grows with connections: each worker reads its own entries of the index by_owner every 5 s, half a unit for each 4 KB of them: ${figure(perConnection)} units per connection-hour. STOP_CHECK_EVERY divides it. The reconciler reads the workers table at each sweep, which grows by a unit with every dozen rows or so (the living, and the dead of the last day), and once a minute each of the SHARDS parts of the index of orphans, half a unit while it is empty. Neither sees a connection that is owned.`;
 }
