@@ -77,8 +77,15 @@ export async function compileTemplate(
     signal.throwIfAborted();
     // One at a time: `serverless` also writes where it isn't told to, and two of them would delete that from each other.
     const unlock = await lock(`${cacheFile}.lock`);
-    if (unlock === null) await sleep(lockPollMs);
-    else await packageOnce(root, env, signal, cacheFile).finally(unlock);
+    if (unlock === null) {
+      await sleep(lockPollMs);
+      continue;
+    }
+    try {
+      await packageOnce(root, env, signal, cacheFile);
+    } finally {
+      await unlock();
+    }
   }
 }
 
