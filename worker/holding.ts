@@ -29,6 +29,7 @@ export class Holding {
   #socket: SourceSocket | undefined;
   #lane: Lane | undefined;
   #over = false;
+  #givingBack = false;
 
   constructor(context: Context, connection: Connection, lease: Lease, arrival: Arrival = {}) {
     this.#context = context;
@@ -52,6 +53,11 @@ export class Holding {
   /** It has a reason to end, and is cleaning up. */
   get ending(): boolean {
     return this.#over;
+  }
+
+  /** All that was read is stored or given up, and the lease is being released: that the item says otherwise is no news. */
+  get givingBack(): boolean {
+    return this.#givingBack;
   }
 
   /** Ends it, unless something else did before. */
@@ -93,6 +99,7 @@ export class Holding {
     renewing.abort();
     await Promise.all([renewed, this.#status.close()]);
     this.#lane?.close();
+    this.#givingBack = true;
     const after = await this.#release(ending);
     // A lease that was given back can't be lost.
     this.lease.close();

@@ -79,8 +79,8 @@ async function compare(context: Context, holding: Holding, row: OwnedRow): Promi
 async function verify(context: Context, holding: Holding): Promise<void> {
   const { claim } = holding.lease;
   const item = await context.connections.get(claim.pk);
-  // Given back meanwhile: nothing was lost.
-  if (holding.ending) return;
+  // Given back meanwhile: nothing was lost. One that is ending still stores what it has read, and has to be told.
+  if (holding.givingBack) return;
   if (!item) return holding.lease.lose('gone');
   if (item.leaseOwner !== claim.owner || item.leaseEpoch !== claim.epoch) return holding.lease.lose('refused');
   if (item.desiredState === 'STOPPED') return holding.end({ why: 'stopped' });

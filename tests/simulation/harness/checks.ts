@@ -90,12 +90,12 @@ export class Checks {
   /** A host dials. @param isItself whether a worker id is its own */
   dialled(pk: string, host: Host, isItself: (workerId: string) => boolean, lastSeq: string | null): void {
     const item = this.#options.item(tableNames.connections, pk);
-    const source = this.#options.sources.get(pk);
-    const isUnaware = this.#unaware.some((one) => one.pk === pk && isItself(one.owner) && this.#mayNotKnow(one, host));
     const owner = item?.['lease_owner']?.S;
-    if (!isUnaware && !(owner !== undefined && isItself(owner)))
-      this.violate(1, `${host.name}, which doesn't own ${pk}, dials it`);
-    if (!item || !source || isUnaware) return;
+    if (!item || owner === undefined || !isItself(owner)) {
+      const unaware = this.#unaware.some((one) => one.pk === pk && isItself(one.owner) && this.#mayNotKnow(one, host));
+      if (!unaware) this.violate(1, `${host.name}, which doesn't own ${pk}, dials it`);
+      return;
+    }
     const dial = `${pk} ${item['lease_epoch']?.N}`;
     const first = !this.#dialled.has(dial);
     this.#dialled.add(dial);
