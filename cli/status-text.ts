@@ -66,7 +66,7 @@ function connectionsText({ connections, orphans, queue }: Status): string {
     FAILED.count === 0 ? '0' : red(count(FAILED)),
     count(STOPPED),
     orphaned,
-    number(queue.wake_ups),
+    queue.wake_ups === null ? 'unknown' : number(queue.wake_ups),
   ];
   const lines = [table(['started', 'failed', 'stopped', 'without owner', 'wake-ups waiting'], [cells])];
   if (orphans.count > 0) lines.push(dim(oneLine(`  without owner: ${orphans.connection_ids.join(', ')}`, 160)));

@@ -34,7 +34,11 @@ export async function readFleet(parts: FleetParts) {
     parts.workers.all(),
     findOrphans(parts.connections, parts.shards, now),
     countFailed(),
-    parts.queue.depth(),
+    // With SQS away, all that DynamoDB can say is worth the more.
+    parts.queue.depth().then(
+      (waiting) => waiting,
+      () => null,
+    ),
   ]);
   const workers = reports.filter((worker) => now - worker.leaseExpiresAtMs < rememberedMs);
   const orphans = withLeft(free, await leftByTheDead(workers), now);

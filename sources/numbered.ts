@@ -33,13 +33,16 @@ function parse(text: string): unknown {
   }
 }
 
-/** A number over 2^53 has lost its last digits in `JSON.parse`; the reviver is shown the digits as they came. */
+/**
+ * A number over 2^53 has lost its last digits in `JSON.parse`; the reviver is shown the digits as they came. It is shown
+ * every `seq` at any depth, so they are kept by the object that holds them, and only the frame's own counts.
+ */
 function exactSeq(text: string): Seq | undefined {
-  let exact: Seq | undefined;
-  const keepDigits = (key: string, value: unknown, context: { source?: string }) => {
-    if (key === 'seq') exact = toSeq(context.source);
+  const digits = new Map<unknown, string | undefined>();
+  function keepDigits(this: unknown, key: string, value: unknown, context: { source?: string }): unknown {
+    if (key === 'seq') digits.set(this, context.source);
     return value;
-  };
-  JSON.parse(text, keepDigits as (key: string, value: unknown) => unknown);
-  return exact;
+  }
+  const frame: unknown = JSON.parse(text, keepDigits as (key: string, value: unknown) => unknown);
+  return toSeq(digits.get(frame));
 }

@@ -4,6 +4,7 @@ import type { Context } from './context.ts';
 /** Answers fall into different parts of a second this far apart, and together they bound the difference closely. */
 const betweenMs = 230;
 const mostAnswers = 10;
+const retryMs = 1000;
 
 /**
  * Compares our wall clock with the store's before anything is owned: a lease is worth nothing to a worker whose clock is
@@ -20,6 +21,8 @@ export async function clockAgrees(context: Context, stop: AbortSignal): Promise<
     } catch (fault) {
       metrics.count('StoreFaults');
       log.warn('clock.unchecked', { fault: describe(fault) });
+      await clock.sleep(retryMs, stop);
+      continue;
     }
     const verdict = skew.judge(apartMs);
     if (verdict === 'within') return true;

@@ -117,16 +117,20 @@ function rowOf(worker: WorkerReport): Record<string, unknown> {
   };
 }
 
+/**
+ * One row that somebody has damaged must not keep the reconciler from all others, so what can't be read counts as nothing:
+ * a lease that is no number is over, and a tombstone that is none isn't one.
+ */
 const workerItem = z.object({
   worker_id: z.string(),
-  lease_expires_at_ms: z.number().default(0),
-  held: z.number().default(0),
-  capacity: z.number().default(0),
-  draining: z.boolean().default(false),
-  revision: z.string().default('unknown'),
-  task_arn: z.string().optional(),
-  started_at_ms: z.number().default(0),
-  expired_at_ms: z.number().optional(),
+  lease_expires_at_ms: z.number().catch(0),
+  held: z.number().catch(0),
+  capacity: z.number().catch(0),
+  draining: z.boolean().catch(false),
+  revision: z.string().catch('unknown'),
+  task_arn: z.string().optional().catch(undefined),
+  started_at_ms: z.number().catch(0),
+  expired_at_ms: z.number().optional().catch(undefined),
 });
 
 function toWorker(item: Item): WorkerReport {

@@ -1,4 +1,4 @@
-import { GetItemCommand } from '@aws-sdk/client-dynamodb';
+import { DeleteItemCommand, GetItemCommand, PutItemCommand } from '@aws-sdk/client-dynamodb';
 import { beforeAll, describe, expect, test } from '@jest/globals';
 import { type WorkerReport, type WorkersTable, workersTable } from '../../shared/tables/workers.ts';
 import { atOnce, type GetStore, now } from './contract.ts';
@@ -43,6 +43,23 @@ export function workersContract(getStore: GetStore): void {
       expect(await table.get('say-1')).toEqual(renewed);
       // Longer than a connection lease: a tombstone has to outlive whatever its worker owned.
       expect(await forgottenAtMs('say-1')).toBe(now + 25_000 + dayMs);
+    });
+
+    test('one that somebody damaged keeps no other from being read, and is neither alive nor dead', async () => {
+      const damaged = {
+        worker_id: { S: 'damaged-1' },
+        held: { S: 'x' },
+        lease_expires_at_ms: { S: 'soon' },
+        expired_at_ms: { S: 'no' },
+      };
+      await getStore().dynamodb.send(new PutItemCommand({ TableName: getStore().tables.workers, Item: damaged }));
+      expect((await table.all()).map(({ workerId }) => workerId)).toEqual(
+        expect.arrayContaining(['say-1', 'damaged-1']),
+      );
+      expect(await table.get('damaged-1')).toMatchObject({ held: 0, leaseExpiresAtMs: 0, expiredAtMs: undefined });
+      await getStore().dynamodb.send(
+        new DeleteItemCommand({ TableName: getStore().tables.workers, Key: { worker_id: { S: 'damaged-1' } } }),
+      );
     });
 
     test('one that nobody knows is nobody, and isn’t made by a renewal', async () => {
