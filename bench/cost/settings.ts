@@ -15,10 +15,10 @@ const minute = 60_000;
 export const settings: Setting[] = [
   {
     name: 'published',
-    // Nothing here comes less often than once a minute, so five minutes are as good as an hour.
+    // Nothing here comes less often than once a minute, so two of them are as good as an hour.
     env: { WORKER_LEASE: 'off', LEASE_SECONDS: '20', HEARTBEAT_EVERY: '5', RECONCILE_EVERY: '60', SWEEP_EVERY: '60' },
-    settleMs: minute,
-    windowMs: 5 * minute,
+    settleMs: minute / 2,
+    windowMs: 2 * minute,
   },
   {
     name: 'two-level',

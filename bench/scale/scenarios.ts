@@ -34,6 +34,9 @@ const large: Size = { connections: 100_000, workers: 150 };
 /** At the default capacity, and with room for what a third of the workers leaves. */
 const middle: Size = { connections: 10_000, workers: 24 };
 
+/** Every claim that one key can't take is tried again and again: with more than this, it takes the bench too long. */
+const saturated: Size = { connections: 30_000, workers: 45 };
+
 /** Of an on-demand table that never had more to do, and of each of its indexes. Source: bench/world/capacity.ts. */
 const newTable = 4000;
 
@@ -54,6 +57,6 @@ export function plan(quick: boolean): Disaster[] {
     disaster(big, 'not reported', { reported: false }),
     disaster(big, 'reported, SHARDS=64', { env: { SHARDS: '64' } }),
     disaster(big, 'reported, tables as new', { perTable: newTable }),
-    disaster(big, 'reported, SHARDS=1', { env: { SHARDS: '1' } }),
+    disaster(quick ? big : saturated, 'reported, SHARDS=1', { env: { SHARDS: '1' } }),
   ];
 }
