@@ -41,7 +41,7 @@ export class Checks {
   /** Connections whose source has really said no for good. */
   readonly refusedForGood = new Set<string>();
   readonly #unaware: Unaware[] = [];
-  /** When a host's last read was slow or unanswered. */
+  /** When a host's last read was slow, unanswered or failed. */
   readonly #unreadMs = new Map<Host, number>();
   readonly #options: Options;
   readonly #highestEpoch = new Map<string, number>();

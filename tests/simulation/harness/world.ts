@@ -170,10 +170,14 @@ export class World {
       const created = createdBy(command);
       if (created !== undefined) this.#creates(created, sentMs, answer);
       if (kindOf(command) !== 'read') return answer;
+      let failed = true;
       try {
-        return await answer;
+        const read = await answer;
+        failed = false;
+        return read;
       } finally {
-        if (this.scheduler.nowMs - sentMs > promptMs) this.checks.unread(host);
+        // Refused for being too much, or cut off, says as little as no answer.
+        if (failed || this.scheduler.nowMs - sentMs > promptMs) this.checks.unread(host);
       }
     };
   }
