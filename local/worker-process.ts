@@ -80,7 +80,7 @@ export class WorkerProcess {
     if (this.#workerId !== null) return this.#workerId;
     const { promise, resolve, reject } = Promise.withResolvers<string>();
     const fail = (what: string): void => reject(new Error(`worker ${this.number} ${what}; its log is ${this.logFile}`));
-    const timer = setTimeout(() => fail(`did not log worker.started within ${withinMs} ms`), withinMs);
+    const timer = setTimeout(() => fail(`did not log worker.registered within ${withinMs} ms`), withinMs);
     this.#waiting.push({ resolve, reject: (error) => fail(error.message) });
     return promise.finally(() => clearTimeout(timer));
   }
@@ -159,17 +159,20 @@ export class WorkerProcess {
     const { stdout } = service.child;
     if (stdout === null) return;
     createInterface({ input: stdout }).on('line', (line) => {
-      const id = identifying.some((event) => line.includes(`"${event}"`)) ? workerIdIn(line) : null;
+      const id = identifying.some((event) => line.includes(event)) ? workerIdIn(line) : null;
       if (id === null || this.#service !== service) return;
       this.#workerId = id;
       this.#options.onIdentified({ id, pid: service.pid });
+      // Ready only then: one that started a moment earlier would take everything that comes in between.
+      if (!line.includes(registered)) return;
       for (const { resolve } of this.#waiting.splice(0)) resolve(id);
     });
   }
 }
 
 /** A worker takes a fresh id after each fence, and says so when it registers under it. */
-const identifying = ['worker.started', 'worker.registered'];
+const registered = '"worker.registered"';
+const identifying = ['"worker.started"', registered];
 
 function workerIdIn(line: string): string | null {
   try {

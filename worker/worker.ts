@@ -49,13 +49,15 @@ async function live(context: Context, stop: AbortSignal, end: AbortController): 
   // Settles before the end only when a fence couldn't end everything in time.
   const present = stayPresent(context, holdings, end.signal);
   const unfenced = present.then(() => 'unfenced' as const);
-  const publishing = Promise.all([
+  const background = Promise.all([
     watchClock(context, end.signal),
+    // Also while it drains: what is still being stored may have been taken, or deleted.
+    watchOwned(context, holdings, end.signal),
     publishEvery(metrics, config.metrics.everyMs, clock, end.signal),
     reportLoad(context, holdings, end.signal),
     context.traces?.sendUntil(end.signal),
   ]);
-  const working = Promise.all([watchOwned(context, holdings, stop), followAll(context, holdings, stop)]);
+  const working = followAll(context, holdings, stop);
 
   if ((await Promise.race([aborted(stop), unfenced])) === 'unfenced') return 'unfenced';
 
@@ -65,7 +67,7 @@ async function live(context: Context, stop: AbortSignal, end: AbortController): 
   if (ending === 'drained') await working;
   else holdings.fence();
   end.abort();
-  await Promise.all([present, publishing]);
+  await Promise.all([present, background]);
   await presence.tombstone();
   return ending;
 }
