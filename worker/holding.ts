@@ -1,13 +1,13 @@
 import type { Connection } from '../shared/connection.ts';
 import { describe } from '../shared/errors.ts';
-import type { StatusChange } from '../shared/tables/leases.ts';
 import { profileOf } from '../sources/index.ts';
 import type { Context } from './context.ts';
-import { type Ending, releaseFor, wakesUp } from './endings.ts';
+import type { Ending } from './endings.ts';
 import type { Lane } from './lane.ts';
 import { type Lease, logged } from './lease.ts';
 import { type Arrival, Opening } from './opening.ts';
 import { recoverPosition } from './position.ts';
+import { release, wakeUp } from './release.ts';
 import type { SocketEnd, SocketStatus, SourceSocket } from './socket.ts';
 import { StatusWriter } from './status.ts';
 
@@ -100,12 +100,14 @@ export class Holding {
     await Promise.all([renewed, this.#status.close()]);
     this.#lane?.close();
     this.#givingBack = true;
-    const after = await this.#release(ending);
+    const { generation } = this.#connection;
+    const leaving = { status: this.#status.current, generation, position: this.#lane?.position };
+    const wake = await release(this.#context, this.lease, ending, leaving);
     // A lease that was given back can't be lost.
     this.lease.close();
     await closed;
     // Last, so that whoever is woken up finds the old socket gone.
-    if (after.wake) await this.#wakeUp();
+    if (wake) await wakeUp(this.#context, this.lease);
     await started;
     log.info('holding.ended', { ...logged(this.lease.claim), ...ending });
     return ending;
@@ -214,43 +216,6 @@ export class Holding {
       this.lease.signal.addEventListener('abort', () => resolve(), { once: true }),
     );
     await Promise.race([this.#lane?.flush(), lost]);
-  }
-
-  /** Until it is answered or the lease is over; then it frees itself. */
-  async #release(ending: Ending): Promise<{ wake: boolean }> {
-    const { clock, leases, log, config, metrics } = this.#context;
-    const status: StatusChange = this.#status.current;
-    const given = releaseFor(ending, { status, generation: this.#connection.generation, nowMs: clock.now() });
-    if (!given) return { wake: false };
-    if (ending.why === 'failed') metrics.count('ConnectionsFailed');
-    if (ending.why === 'drained') metrics.count('ConnectionsHandedOver');
-    let release = { ...given, lastSeq: this.#lane?.position };
-    for (let unanswered = false; this.lease.valid(); ) {
-      try {
-        const after = await leases.release(this.lease.claim, release, clock.now());
-        if (after !== 'refused') return { wake: wakesUp(ending, after) };
-        if (release.failedGeneration === undefined) return { wake: unanswered && wakesUp(ending, undefined) };
-        // It failed for good, but meanwhile something else is wanted, or nothing.
-        release = { ...release, failedGeneration: undefined, status: { status: 'PENDING', attempts: 0 } };
-      } catch (fault) {
-        unanswered = true;
-        metrics.count('StoreFaults');
-        log.warn('release.unanswered', { ...logged(this.lease.claim), fault: describe(fault) });
-        await clock.sleep(config.lease.heartbeatMs / 10, this.lease.signal);
-      }
-    }
-    return { wake: wakesUp(ending, undefined) };
-  }
-
-  /** Only a hint: when it gets lost, the next sweep finds the orphan. */
-  async #wakeUp(): Promise<void> {
-    const { queue, log, metrics } = this.#context;
-    try {
-      await queue.send({ pk: this.pk });
-    } catch (fault) {
-      metrics.count('QueueFaults');
-      log.warn('wakeup.unsent', { ...logged(this.lease.claim), fault: describe(fault) });
-    }
   }
 }
 
