@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { type Bucket, buckets } from '../shared/connection.ts';
+import { parseJson } from '../shared/json.ts';
 import type { Item } from '../shared/tables/item.ts';
 import { Refusal } from './refusal.ts';
 
@@ -28,7 +29,7 @@ export function encodeCursor(place: Cursor): string {
 
 /** @throws Refusal 400 */
 export function decodeCursor(text: string): Cursor {
-  const parsed = cursor.safeParse(parse(Buffer.from(text, 'base64url').toString('utf8')));
+  const parsed = cursor.safeParse(parseJson(Buffer.from(text, 'base64url').toString('utf8')));
   if (parsed.success) return parsed.data;
   throw badCursor('is none that came from here');
 }
@@ -45,13 +46,4 @@ export function ofOwner(owner: string, place: Cursor | undefined): OwnerCursor |
 
 export function badCursor(message: string): Refusal {
   return new Refusal(400, 'bad_request', [{ field: 'cursor', message }]);
-}
-
-function parse(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch (fault) {
-    if (fault instanceof SyntaxError) return undefined;
-    throw fault;
-  }
 }

@@ -1,8 +1,9 @@
 import { z } from 'zod';
+import { parseJson } from './json.ts';
 
 /**
- * "Look at this connection." Only a hint: duplicates, losses and disorder are harmless, and it says nothing about the
- * connection that could be out of date.
+ * "Look at this connection." Only a hint: duplicates, losses and disorder are harmless, and what it says of the connection
+ * may be out of date, so it is believed only as far as the tables confirm it.
  */
 export const wakeUpSchema = z.object({
   pk: z.string().startsWith('CONN#'),
@@ -18,10 +19,5 @@ export function encodeWakeUp(wakeUp: WakeUp): string {
 
 /** @returns undefined when the text isn't a wake-up */
 export function decodeWakeUp(text: string): WakeUp | undefined {
-  try {
-    return wakeUpSchema.safeParse(JSON.parse(text)).data;
-  } catch (fault) {
-    if (fault instanceof SyntaxError) return undefined;
-    throw fault;
-  }
+  return wakeUpSchema.safeParse(parseJson(text)).data;
 }

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { parseJson } from '../shared/json.ts';
 import { type Seq, toSeq } from '../shared/sequence.ts';
 import { positionPlaceholder, type SourceProfile } from '../shared/source.ts';
 import { closeVerdict, refusalVerdict, verdictParameters } from './verdicts.ts';
@@ -19,18 +20,9 @@ const numberedFrame = z.object({ seq: z.union([z.string(), z.number()]) });
 
 function seqOf(frame: Buffer): Seq | undefined {
   const text = frame.toString('utf8');
-  const seq = numberedFrame.safeParse(parse(text)).data?.seq;
+  const seq = numberedFrame.safeParse(parseJson(text)).data?.seq;
   if (typeof seq === 'number' && !Number.isSafeInteger(seq)) return exactSeq(text);
   return toSeq(seq);
-}
-
-function parse(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch (fault) {
-    if (fault instanceof SyntaxError) return undefined;
-    throw fault;
-  }
 }
 
 /**
